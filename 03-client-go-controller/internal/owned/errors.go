@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A ConditionError keeps an owner from its desired state. Conditions report the error; the operator has not failed.
@@ -13,6 +14,8 @@ type ConditionError struct {
 	Transient bool
 	// Retry: no watch reports the end of the error, so hardening (reconciler.go) tries again, with backoff.
 	Retry bool
+	// RetryAfter is when hardening tries again; 0 for no such time.
+	RetryAfter time.Duration
 }
 
 // Error implements error.
@@ -56,6 +59,9 @@ func Join(all ...error) error {
 			combined.Message += "; " + e.Message
 		}
 		combined.Retry = combined.Retry || e.Retry
+		if e.RetryAfter > 0 && (combined.RetryAfter == 0 || e.RetryAfter < combined.RetryAfter) {
+			combined.RetryAfter = e.RetryAfter
+		}
 	}
 	return &combined
 }

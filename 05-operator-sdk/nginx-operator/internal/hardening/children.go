@@ -14,7 +14,8 @@ import (
 
 // Children decorates an applier. A write that would change nothing is not sent (demanded by behaviour/10-restarted),
 // nor is one that an admission policy changed before. A correction of drift may have to wait, an orphan is not adopted,
-// an element that another client edited is replaced, and a refusal is reported.
+// an element that another client edited is replaced; a refusal and
+// a fight are reported.
 func (h *Hardening) Children(next owned.Applier) owned.Applier {
 	decorated := next
 	decorated.Write = children{next, h}.write
@@ -28,16 +29,16 @@ type children struct {
 
 func (c children) write(ctx context.Context, observed *owned.Child) error {
 	child := c.compare(observed)
-	if child.Live.GetUID() != "" && len(child.diff) == 0 { // it is up to date
-		return nil
-	}
 	m, now := c.h.of(*child.owner.UID), c.h.Clock.Now()
+	if child.Live.GetUID() != "" && len(child.diff) == 0 { // it is up to date
+		return m.fightOver(child.Kind, now)
+	}
 	if len(child.diff) > 0 && child.mutation() == m.mutated[child.Kind] { // another apply would end the same way
 		return child.mutated()
 	}
 	isDrift := m.isDrift(child, c.Kind.Annotation())
 	if wait := m.driftDelay(child.Kind, now); isDrift && wait > 0 {
-		return RequeueAfter(wait)
+		return c.fight(ctx, child, wait)
 	}
 	if err := c.mayAdopt(ctx, child); err != nil {
 		return err
@@ -56,7 +57,10 @@ func (c children) write(ctx context.Context, observed *owned.Child) error {
 	}
 	child.diff = fields.Differences(child.fields, fields.Of(child.Live)) // the answer
 	m.mutated[child.Kind] = child.mutation()
-	return child.mutated()
+	if len(child.diff) > 0 {
+		return child.mutated()
+	}
+	return m.fightOver(child.Kind, now)
 }
 
 // A child is a child of an owner, and what differs.
