@@ -12,7 +12,7 @@ import (
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -81,8 +81,15 @@ func (everyReplica) NeedLeaderElection() bool          { return false }
 
 // follow serves the certificate that the Secret holds, whenever the Secret changes.
 func (s *Server) follow(mgr ctrl.Manager, r *rotator.CertRotator) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.SecretKey.Namespace, Name: r.SecretKey.Name}}
-	secrets, err := cacheOf(mgr, secret)
+	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(),
+		Scheme:     mgr.GetScheme(),
+		Mapper:     mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{r.SecretKey.Namespace: {}},
+			Field:      fields.OneTermEqualSelector("metadata.name", r.SecretKey.Name),
+		}},
+	})
 	if err != nil {
 		return err
 	}
@@ -95,7 +102,7 @@ func (s *Server) follow(mgr ctrl.Manager, r *rotator.CertRotator) error {
 		AddFunc:    take,
 		UpdateFunc: func(_, obj any) { take(obj) },
 	})
-	return err
+	return errors.Join(err, mgr.Add(everyReplica(secrets.Start)))
 }
 
 // take serves the certificate in a Secret. When it is not usable, the previous certificate stays: it is still valid.

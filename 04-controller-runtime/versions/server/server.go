@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/webhook/keep"
 	"example.com/operator-workshop/04-controller-runtime/internal/webhookserver"
 	webv2 "example.com/operator-workshop/04-controller-runtime/versions/api/v2"
 	"example.com/operator-workshop/04-controller-runtime/versions/convert"
@@ -98,7 +99,7 @@ func callByURL(mgr ctrl.Manager, server *webhookserver.Server, o Options) error 
 	}
 	url := "https://" + net.JoinHostPort(o.Host, strconv.Itoa(o.Port)) + "/convert"
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: CRD}}
-	err = webhookserver.Keep(mgr, crd, func(ctx context.Context, live client.Object) error {
+	err = keep.Object(mgr, crd, func(ctx context.Context, live client.Object) error {
 		return repair(ctx, mgr.GetClient(), live.(*apiextensionsv1.CustomResourceDefinition), url, cert)
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	manifests "example.com/operator-workshop/04-controller-runtime/config/webhook"
+	"example.com/operator-workshop/04-controller-runtime/internal/webhook/keep"
 	"example.com/operator-workshop/04-controller-runtime/internal/webhookserver"
 )
 
@@ -49,7 +50,7 @@ func Install(mgr ctrl.Manager, url string, ca []byte, ready healthz.Checker) err
 		return err
 	}
 	for _, u := range configurations {
-		err = errors.Join(err, webhookserver.Keep(mgr, u, func(ctx context.Context, live client.Object) error {
+		err = errors.Join(err, keep.Object(mgr, u, func(ctx context.Context, live client.Object) error {
 			return repair(ctx, plain, u, live)
 		}))
 	}

@@ -39,8 +39,9 @@ func (c children) fight(ctx context.Context, child *child, wait time.Duration) e
 }
 
 // fightOver returns nil when a child that is up to date is not fought over, or not any more.
-func (m *memory) fightOver(kind string, now time.Time) error {
-	d := m.driftOf(kind, now)
+func (c children) fightOver(child *child) error {
+	now := c.h.Clock.Now()
+	d := c.h.of(*child.owner.UID).driftOf(child.Kind, now)
 	if d.fight == nil {
 		return nil
 	}
@@ -62,17 +63,15 @@ func (c children) manager(ctx context.Context, child *child) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, last := "another client", time.Time{}
+	name := "another client"
 	for _, object := range live {
-		for _, entry := range object.ManagedFields {
+		for _, entry := range object.ManagedFields { // the oldest first; an entry of a scale has no time
 			var tree map[string]any
-			if entry.Manager == string(c.FieldOwner) || entry.Time == nil || entry.Time.Time.Before(last) ||
-				entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) != nil ||
-				!manages(tree, child.diff[0].Path) {
+			if entry.Manager == string(c.FieldOwner) || entry.FieldsV1 == nil ||
+				json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) != nil || !manages(tree, child.diff[0].Path) {
 				continue
 			}
-			name, last = entry.Manager, entry.Time.Time
-			if entry.Subresource != "" {
+			if name = entry.Manager; entry.Subresource != "" {
 				name += " (by the subresource " + entry.Subresource + ")"
 			}
 		}

@@ -57,14 +57,14 @@ func (h *Hardening) result(req ctrl.Request, result ctrl.Result, err error) (_ c
 	for _, err := range flat(err) {
 		wait, isWait := errors.AsType[RequeueAfter](err)
 		problem := owned.AsCondition(err)
+		if problem != nil && problem.RetryAfter > 0 {
+			waits = append(waits, problem.RetryAfter)
+		}
 		switch {
 		case isWait:
 			waits = append(waits, time.Duration(wait))
 		case problem != nil:
 			retry = retry || problem.Retry
-			if problem.RetryAfter > 0 {
-				waits = append(waits, problem.RetryAfter)
-			}
 		case apierrors.IsConflict(err):
 			retry = true
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // the owner is deleted next

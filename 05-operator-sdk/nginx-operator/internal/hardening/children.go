@@ -1,6 +1,7 @@
 package hardening
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -29,10 +30,10 @@ type children struct {
 
 func (c children) write(ctx context.Context, observed *owned.Child) error {
 	child := c.compare(observed)
-	m, now := c.h.of(*child.owner.UID), c.h.Clock.Now()
 	if child.Live.GetUID() != "" && len(child.diff) == 0 { // it is up to date
-		return m.fightOver(child.Kind, now)
+		return c.fightOver(child)
 	}
+	m, now := c.h.of(*child.owner.UID), c.h.Clock.Now()
 	if len(child.diff) > 0 && child.mutation() == m.mutated[child.Kind] { // another apply would end the same way
 		return child.mutated()
 	}
@@ -57,10 +58,7 @@ func (c children) write(ctx context.Context, observed *owned.Child) error {
 	}
 	child.diff = fields.Differences(child.fields, fields.Of(child.Live)) // the answer
 	m.mutated[child.Kind] = child.mutation()
-	if len(child.diff) > 0 {
-		return child.mutated()
-	}
-	return m.fightOver(child.Kind, now)
+	return cmp.Or(child.mutated(), c.fightOver(child))
 }
 
 // A child is a child of an owner, and what differs.

@@ -1,4 +1,5 @@
-package webhookserver
+// Package keep repairs what other clients do to the objects that tell the API server how to call a webhook.
+package keep
 
 import (
 	"context"
@@ -14,11 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Keep calls repair with each state of one object that tells the API server how to call a webhook: a webhook
-// configuration or a CRD. Another client may replace the object without the authority that Kubernetes must trust
+// Object calls repair with each state of one object: a webhook configuration or a CRD. Another client may replace the object without the authority that Kubernetes must trust
 // (kubectl replace), and then each call fails. The cache holds this object alone, so list and watch of its name suffice
 // as permissions. An error of repair is tried again with backoff.
-func Keep(mgr ctrl.Manager, object client.Object, repair func(context.Context, client.Object) error) error {
+func Object(mgr ctrl.Manager, object client.Object, repair func(context.Context, client.Object) error) error {
 	one, err := cacheOf(mgr, object)
 	if err != nil {
 		return err
@@ -37,20 +37,17 @@ func Keep(mgr ctrl.Manager, object client.Object, repair func(context.Context, c
 		Complete(kept)
 }
 
-// cacheOf adds to a manager a cache of one object, in all replicas.
+// cacheOf adds to a manager a cache of one object.
 func cacheOf(mgr ctrl.Manager, object client.Object) (cache.Cache, error) {
-	selected := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, object.GetName())}
-	if namespace := object.GetNamespace(); namespace != "" {
-		selected.Namespaces = map[string]cache.Config{namespace: {}}
-	}
+	name := fields.OneTermEqualSelector(metav1.ObjectNameField, object.GetName())
 	one, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(),
 		Scheme:     mgr.GetScheme(),
 		Mapper:     mgr.GetRESTMapper(),
-		ByObject:   map[client.Object]cache.ByObject{object: selected},
+		ByObject:   map[client.Object]cache.ByObject{object: {Field: name}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return one, mgr.Add(everyReplica(one.Start))
+	return one, mgr.Add(one)
 }
