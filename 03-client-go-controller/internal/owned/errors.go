@@ -10,12 +10,10 @@ import (
 // A ConditionError keeps an owner from its desired state. Conditions report the error; the operator has not failed.
 type ConditionError struct {
 	Reason, Message string
-	// Transient: the error ends by itself, so the owner is not degraded.
-	Transient bool
+	Transient       bool // the error ends by itself, so the owner is not degraded
 	// Retry: no watch reports the end of the error, so hardening (reconciler.go) tries again, with backoff.
-	Retry bool
-	// RetryAfter is when hardening tries again; 0 for no such time.
-	RetryAfter time.Duration
+	Retry      bool
+	RetryAfter time.Duration // instead of the backoff
 }
 
 // Error implements error.
@@ -58,10 +56,7 @@ func Join(all ...error) error {
 		if i != first && e.Transient == combined.Transient {
 			combined.Message += "; " + e.Message
 		}
-		combined.Retry = combined.Retry || e.Retry
-		if e.RetryAfter > 0 && (combined.RetryAfter == 0 || e.RetryAfter < combined.RetryAfter) {
-			combined.RetryAfter = e.RetryAfter
-		}
+		combined.Retry, combined.RetryAfter = combined.Retry || e.Retry, max(combined.RetryAfter, e.RetryAfter)
 	}
 	return &combined
 }

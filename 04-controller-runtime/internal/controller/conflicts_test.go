@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
 	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
@@ -192,7 +193,7 @@ func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
 	c := b.condition(owned.Degraded)
 	want := "Deployment myweb: autoscaler (by the subresource scale) sets spec.replicas again and again, and so does this " +
 		"MyWeb: an autoscaler belongs on the scale of the MyWeb: its scaleTargetRef must name MyWeb myweb"
-	if c.Status != metav1.ConditionTrue || c.Reason != owned.ReasonFieldConflict || c.Message != want {
+	if c.Status != metav1.ConditionTrue || c.Reason != hardening.ReasonFieldConflict || c.Message != want {
 		t.Errorf("a correction has to wait: %+v", c)
 	}
 	before := b.writes()
@@ -208,7 +209,7 @@ func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
 	}
 	b.roll(1)
 	b.reconcileNow()
-	if c := b.condition(owned.Degraded); c.Reason != owned.ReasonFieldConflict {
+	if c := b.condition(owned.Degraded); c.Reason != hardening.ReasonFieldConflict {
 		t.Errorf("just after a correction: %+v", c)
 	}
 	b.reconciled() // a minute later

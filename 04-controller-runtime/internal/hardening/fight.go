@@ -14,6 +14,9 @@ import (
 // Demanded by fault/21-autoscaler: an autoscaler of the Deployment and the operator set the replicas in turn, and each
 // change starts or ends pods. The limit of drift slows the operator down, and the status reports the other client.
 
+// ReasonFieldConflict is the reason of Degraded while another client sets a field of a child again and again.
+const ReasonFieldConflict = "FieldConflict"
+
 // reportFight is how long a fight is still reported after the last correction: two periods of a HorizontalPodAutoscaler.
 const reportFight = 30 * time.Second
 
@@ -31,7 +34,7 @@ func (c children) fight(ctx context.Context, child *child, wait time.Duration) e
 			advice = fmt.Sprintf("an autoscaler belongs on the scale of the %s: its scaleTargetRef must name %s %s",
 				kind, kind, *child.owner.Name)
 		}
-		d.named, d.fight = d.corrections, owned.Errorf(owned.ReasonFieldConflict,
+		d.named, d.fight = d.corrections, owned.Errorf(ReasonFieldConflict,
 			"%s: %s sets %s again and again, and so does this %s: %s", child, manager, path, kind, advice)
 	}
 	d.fight.RetryAfter = wait

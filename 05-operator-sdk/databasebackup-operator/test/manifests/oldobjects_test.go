@@ -39,14 +39,20 @@ func TestAnObjectThatANewerRuleRefusesCanEnd(t *testing.T) {
 		old = append(old, object)
 	}
 	for _, crd := range crds {
-		g.Expect(c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("newer"),
-			client.ForceOwnership)).To(gomega.Succeed())
+		g.Eventually(func() error { // the API server writes its status, too
+			older := crd.DeepCopy()
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), older); err != nil {
+				return err
+			}
+			crd.SetResourceVersion(older.GetResourceVersion())
+			return c.Update(t.Context(), crd.DeepCopy())
+		}, "30s", "50ms").Should(gomega.Succeed())
 	}
 	for _, object := range old {
 		other := object.DeepCopy()
 		other.SetName("another.name")
 		other.SetResourceVersion("")
-		g.Eventually(func() error { return c.Create(t.Context(), other.DeepCopy(), client.DryRunAll) }, "30s", "50ms").
+		g.Eventually(func() error { return c.Create(t.Context(), other.DeepCopy(), client.DryRunAll) }, "60s", "50ms").
 			Should(gomega.MatchError(gomega.ContainSubstring("metadata.name must have")))
 		status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False",`+
 			`"reason":"Odd","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`))

@@ -33,7 +33,6 @@ const (
 	ReasonWaitingForDeletion       = "WaitingForDeletion"       // an object with that name is being deleted
 	ReasonChildRejected            = "ChildRejected"            // the API server refuses a child: a quota, a policy
 	ReasonChildMutated             = "ChildMutated"             // a policy or a webhook changes what the operator sets
-	ReasonFieldConflict            = "FieldConflict"            // another client sets a field again and again
 	ReasonRecovered                = "Recovered"                // of an event only: a reported problem is over
 )
 
