@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,12 +56,8 @@ func TestASchemaIsStructural(t *testing.T) {
 func TestStoredObjectsMeetNewRules(t *testing.T) {
 	c := newClient(t, testenv.NewAPIServer(t))
 	applyCRD(t, c, "steps/03-columns.yaml")
-	for name, spec := range map[string]map[string]any{
-		"odd":      {"image": "Odd Image", "nodePortNumber": int64(80), "pageContentHtml": overlongPage("o")},
-		"odd.name": {"image": "nginx"},
-	} {
-		eventually(t, func() error { return c.Create(t.Context(), newMyWeb(name, spec)) })
-	}
+	spec := map[string]any{"image": "Odd Image", "nodePortNumber": int64(80), "pageContentHtml": overlongPage("o")}
+	eventually(t, func() error { return c.Create(t.Context(), newMyWeb("odd", spec)) })
 	before := get(t, c, "odd").GetResourceVersion()
 	applyCRD(t, c, "steps/05-cel.yaml")
 	eventually(t, func() error {
@@ -75,17 +72,51 @@ func TestStoredObjectsMeetNewRules(t *testing.T) {
 	if err := c.Patch(t.Context(), get(t, c, "odd"), mergePatch(`{"spec":{"replicas":2}}`)); err != nil {
 		t.Errorf("change another field: %v", err)
 	}
-	for name, test := range map[string]struct{ web, patch, field, sentence string }{
-		"another odd image": {"odd", `{"spec":{"image":"Another Odd Image"}}`, "spec.image", "must be an image reference"},
-		"another overlong page": {"odd", fmt.Sprintf(`{"spec":{"pageContentHtml":%q}}`, overlongPage("p")),
+	for name, test := range map[string]struct{ patch, field, sentence string }{
+		"another odd image": {`{"spec":{"image":"Another Odd Image"}}`, "spec.image", "must be an image reference"},
+		"another overlong page": {fmt.Sprintf(`{"spec":{"pageContentHtml":%q}}`, overlongPage("p")),
 			"spec.pageContentHtml", "may not be more than"},
-		// The rule for the name is on the whole object, and an update always changes some field of it.
-		"another field beside an odd name": {"odd.name", `{"spec":{"replicas":2}}`, "metadata", "metadata.name must have"},
 	} {
-		err := c.Patch(t.Context(), get(t, c, test.web), mergePatch(test.patch))
+		err := c.Patch(t.Context(), get(t, c, "odd"), mergePatch(test.patch))
 		if err := checkRefused(err, test.field, test.sentence); err != nil {
 			t.Errorf("%s: %.500v", name, err)
 		}
+	}
+}
+
+// A rule at the root of the schema is about the whole object, and each write changes a part of it, so the API server
+// never exempts an object that breaks the rule. An operator could not write its status or remove its finalizer, and a
+// namespace with such an object would never end. Therefore the rules at the root are for new objects only.
+func TestRulesAtTheRootAreForNewObjectsOnly(t *testing.T) {
+	c := newClient(t, testenv.NewAPIServer(t))
+	applyCRD(t, c, "steps/04-defaults-and-bounds.yaml")
+	web := newMyWeb("odd.name", map[string]any{"image": "nginx"})
+	web.SetFinalizers([]string{"example.com/files"})
+	eventually(t, func() error { return c.Create(t.Context(), web) })
+	applyCRD(t, c, contract)
+	eventually(t, func() error {
+		err := c.Create(t.Context(), newMyWeb("new.name", map[string]any{"image": "nginx"}), client.DryRunAll)
+		return checkRefused(err, "metadata", "metadata.name must have")
+	})
+	spec, status := mergePatch(`{"spec":{"replicas":3}}`), mergePatch(`{"status":{"readyReplicas":1}}`)
+	for what, err := range map[string]error{
+		"another field": c.Patch(t.Context(), web, spec),
+		"a label":       c.Patch(t.Context(), web, mergePatch(`{"metadata":{"labels":{"a":"b"}}}`)),
+		"the status":    c.Status().Patch(t.Context(), web, status),
+		"the scale":     c.SubResource("scale").Patch(t.Context(), web, spec, client.WithSubResourceBody(newScale())),
+	} {
+		if err != nil {
+			t.Errorf("write %s of an object with an odd name: %v", what, err)
+		}
+	}
+	if err := c.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Patch(t.Context(), web, mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
+		t.Errorf("remove the finalizer of an object with an odd name: %v", err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(web), web); !apierrors.IsNotFound(err) {
+		t.Errorf("the object is still there: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ module example.com/operator-workshop/03-client-go-controller
 go 1.26.0
 
 require (
+	golang.org/x/time v0.15.0
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1
 	k8s.io/client-go v0.37.1
@@ -12,8 +13,6 @@ require (
 	sigs.k8s.io/controller-runtime v0.25.2
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 )
-
-require golang.org/x/time v0.15.0 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

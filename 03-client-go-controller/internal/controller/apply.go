@@ -2,12 +2,9 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/klog/v2"
@@ -39,7 +36,13 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 	if err := c.checkNodePort(web, child); err != nil {
 		return err
 	}
+	if isDrift(child) && !c.drift.allow(web, child) {
+		return errDriftLimit
+	}
 	live, err := c.apply(ctx, child)
+	if err != nil {
+		live, err = c.replace(ctx, child, err)
+	}
 	if isNodePortTaken(err) {
 		return c.nodePortRefused(web, err)
 	}
@@ -62,29 +65,7 @@ func (c *Controller) apply(ctx context.Context, child *myweb.Child) (live myweb.
 	case *appsv1ac.DeploymentApplyConfiguration:
 		return c.kube.AppsV1().Deployments(namespace).Apply(ctx, desired, options)
 	case *corev1ac.ServiceApplyConfiguration:
-		for _, port := range child.Live.(*corev1.Service).Spec.Ports {
-			if port.Name == *desired.Spec.Ports[0].Name && port.Port != *desired.Spec.Ports[0].Port {
-				return c.restorePort(ctx, desired, port.Port)
-			}
-		}
 		return c.kube.CoreV1().Services(namespace).Apply(ctx, desired, options)
 	}
 	panic("no client for " + child.Kind)
-}
-
-// restorePort replaces a port of the Service whose number a user edited. The number is the key by which an apply
-// merges: an apply would add a second port of the same name, and be refused. Demanded by behaviour/05-edited-port.
-func (c *Controller) restorePort(
-	ctx context.Context, desired *corev1ac.ServiceApplyConfiguration, edited int32,
-) (*corev1.Service, error) {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": desired.UID},
-		"spec": map[string]any{
-			"ports": []any{map[string]any{"$patch": "delete", "port": edited}, desired.Spec.Ports[0]}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.kube.CoreV1().Services(*desired.Namespace).Patch(ctx, *desired.Name, types.StrategicMergePatchType, patch,
-		metav1.PatchOptions{FieldManager: myweb.FieldOwner})
 }

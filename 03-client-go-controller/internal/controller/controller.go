@@ -52,6 +52,7 @@ type Controller struct {
 	// name that another worker handles. So two workers never handle the same MyWeb.
 	workqueue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	expectations *expectations
+	drift        driftLimits
 }
 
 // NewController returns a controller whose informers are not started yet.
@@ -68,6 +69,7 @@ func NewController(
 		workqueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "myweb"}),
+		drift: newDriftLimits(),
 	}
 	err := c.addInformers()
 	c.expectations = newExpectations(c.informers)
@@ -135,7 +137,7 @@ func logSyncError(logger klog.Logger, err error) {
 	if _, ok := errors.AsType[*myweb.ConditionError](err); ok {
 		return
 	}
-	if apierrors.IsConflict(err) || errors.Is(err, errNodePortNotFree) {
+	if apierrors.IsConflict(err) || errors.Is(err, errNodePortNotFree) || errors.Is(err, errDriftLimit) {
 		logger.V(1).Info("Could not sync yet, retrying", "err", err)
 		return
 	}

@@ -6,7 +6,7 @@ import "example.com/operator-workshop/03-client-go-controller/internal/fields"
 // All other fields belong to others: defaults of the API server, labels, sidecars. Chapter 04 compares in its hardening.
 func (c *Child) Difference() string {
 	for _, first := range fields.Differences(fields.Of(c.Desired), fields.Of(c.Live)) {
-		return first.Path
+		return first.Path.String()
 	}
 	return ""
 }

@@ -12,16 +12,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
 	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
@@ -149,23 +152,69 @@ func TestDriftCorrectionIsBounded(t *testing.T) {
 	b.reconciled()
 	for i := range 5 + 3 {
 		edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = fmt.Sprint(i) })
-		before := b.writes()
+		before := b.writes("PATCH")
 		result, err := b.reconcileNow()
 		b.must(err)
 		wait, want := time.Duration(0), int64(1)
 		if i >= 5 {
-			wait, want = 10*time.Second, 0
+			wait, want = 15*time.Second, 0
 		}
-		if n := b.writes() - before; n != want || result.RequeueAfter != wait {
+		if n := b.writes("PATCH") - before; n != want || result.RequeueAfter != wait {
 			t.Errorf("correction number %d: %d writes, then %+v; want %d, %s", i+1, n, result, want, wait)
 		}
 	}
 	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.PageContentHTML = new("new") })
-	if result, err := b.reconcileNow(); err != nil || result.RequeueAfter != 0 {
-		t.Errorf("the user's own change has to wait: %+v, %v", result, err)
-	}
+	_, err := b.reconcileNow()
+	b.must(err)
 	if got := get(b, &corev1.ConfigMap{}).Data["index.html"]; got != "new" {
-		t.Errorf("the page is %q", got)
+		t.Errorf("the user's own change has to wait: the page is %q", got)
+	}
+}
+
+func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
+	b := newFixture(t)
+	b.reconciled()
+	b.roll(1)
+	b.reconciled()
+	scale := func() {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`))
+		b.must(b.WithWatch.SubResource("scale").Patch(t.Context(), get(b, &appsv1.Deployment{}), patch,
+			client.FieldOwner("autoscaler"), client.WithSubResourceBody(&autoscalingv1.Scale{})))
+	}
+	for range 5 {
+		scale()
+		b.reconcileNow()
+	}
+	if c := b.condition(owned.Degraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("before a correction has to wait: %+v", c)
+	}
+	scale()
+	b.reconcileNow()
+	c := b.condition(owned.Degraded)
+	want := "Deployment myweb: autoscaler (by the subresource scale) sets spec.replicas again and again, and so does this " +
+		"MyWeb: an autoscaler belongs on the scale of the MyWeb: its scaleTargetRef must name MyWeb myweb"
+	if c.Status != metav1.ConditionTrue || c.Reason != hardening.ReasonFieldConflict || c.Message != want {
+		t.Errorf("a correction has to wait: %+v", c)
+	}
+	before := b.writes()
+	b.reconcileNow()
+	b.clock.SetTime(b.clock.Now().Add(15 * time.Second))
+	if n := b.writes() - before; n != 0 {
+		t.Errorf("%d writes while the correction has to wait", n)
+	}
+	result, err := b.reconcileNow() // corrected
+	b.must(err)
+	if n := *get(b, &appsv1.Deployment{}).Spec.Replicas; n != 1 || result.RequeueAfter != 30*time.Second {
+		t.Errorf("after the backoff: %d replicas, %+v", n, result)
+	}
+	b.roll(1)
+	b.reconcileNow()
+	if c := b.condition(owned.Degraded); c.Reason != hardening.ReasonFieldConflict {
+		t.Errorf("just after a correction: %+v", c)
+	}
+	b.reconciled() // a minute later
+	if c := b.condition(owned.Degraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("when the autoscaler has stopped: %+v", c)
 	}
 }
 

@@ -15,9 +15,8 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
-// The operator's permissions, from which controller-gen generates config/rbac: exactly the verbs that it uses, and
-// delete, which it never sends. The admission plugin OwnerReferencesPermissionEnforcement, which OpenShift enables,
-// requires delete from a user who sets an owner reference on an existing object: on a child that has lost it.
+// The operator's permissions, from which controller-gen generates config/rbac: the verbs that it uses, and delete, which
+// OpenShift requires of a user who sets an owner reference on an existing object (OwnerReferencesPermissionEnforcement).
 //
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs,verbs=list;watch
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs/status,verbs=update

@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,10 +16,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -30,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
 	"example.com/operator-workshop/04-controller-runtime/internal/operator"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
@@ -245,5 +249,30 @@ func TestAConflictThatAppearsBetweenObserveAndApplyIsNotChanged(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestTheCoreMayAskForAnotherReconcile(t *testing.T) {
+	b := newFixture(t)
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "web", nil)
+	for name, test := range map[string]struct {
+		result    ctrl.Result
+		err       error
+		from, to  time.Duration
+		wantError bool
+	}{
+		"in an hour":                        {result: ctrl.Result{RequeueAfter: time.Hour}, from: time.Hour, to: time.Hour},
+		"in an hour, and after a conflict":  {ctrl.Result{RequeueAfter: time.Hour}, conflict, 1, time.Minute, false},
+		"soon, and hardening asks for more": {ctrl.Result{RequeueAfter: 1}, hardening.RequeueAfter(time.Hour), 1, 1, false},
+		"after a failure":                   {ctrl.Result{RequeueAfter: time.Hour}, errors.New("down"), 0, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return test.result, test.err })
+			result, err := operator.NewHardening(b.client, b.WithWatch).Reconciler(core).
+				Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key})
+			if after := result.RequeueAfter; after < test.from || after > test.to || (err != nil) != test.wantError {
+				t.Errorf("got %+v, %v", result, err)
+			}
+		})
 	}
 }

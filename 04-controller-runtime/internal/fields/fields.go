@@ -24,11 +24,16 @@ func Of(obj any) map[string]any {
 
 // A Difference is a field whose live value is not the desired value.
 type Difference struct {
-	// Path names the field as a reader would: spec.template.spec.containers[nginx].image.
-	Path string
+	Path Path
 	// Live is the value in the live object, nil when there is none.
 	Live any
 }
+
+// A Path leads to a field, by the names of fields and by elements of lists, such as [nginx].
+type Path []string
+
+// String names the field as a reader would: spec.template.spec.containers[nginx].image.
+func (p Path) String() string { return strings.ReplaceAll(strings.Join(p, "."), ".[", "[") }
 
 // mergeKeys are the lists to which other clients may add elements, in any place, and the field that identifies an
 // element. The operator owns all other lists as a whole.
@@ -39,10 +44,10 @@ var mergeKeys = map[string]string{
 // Differences returns the differences of a live object, none when it is up to date. All other fields of the live object
 // belong to others: defaults of the API server, labels, sidecars.
 func Differences(desired, live map[string]any) []Difference {
-	return differences("", "", desired, live)
+	return differences(nil, "", desired, live)
 }
 
-func differences(path, field string, desired, live any) (found []Difference) {
+func differences(path Path, field string, desired, live any) (found []Difference) {
 	switch desired := desired.(type) {
 	case map[string]any:
 		live, ok := live.(map[string]any)
@@ -50,20 +55,19 @@ func differences(path, field string, desired, live any) (found []Difference) {
 			break
 		}
 		for _, key := range slices.Sorted(maps.Keys(desired)) {
-			below := strings.TrimPrefix(path+"."+key, ".")
-			found = append(found, differences(below, key, desired[key], live[key])...)
+			found = append(found, differences(append(slices.Clip(path), key), key, desired[key], live[key])...)
 		}
 		return found
 	case []any:
 		live, _ := live.([]any)
 		if mergeKeys[field] == "" {
-			if slices.EqualFunc(desired, live, func(d, l any) bool { return differences("", "", d, l) == nil }) {
+			if slices.EqualFunc(desired, live, func(d, l any) bool { return differences(nil, "", d, l) == nil }) {
 				return nil
 			}
 			break
 		}
 		for _, element := range desired {
-			at := fmt.Sprintf("%s[%v]", path, element.(map[string]any)[mergeKeys[field]])
+			at := append(slices.Clip(path), fmt.Sprintf("[%v]", element.(map[string]any)[mergeKeys[field]]))
 			if i := Find(field, element, live); i >= 0 {
 				found = append(found, differences(at, "", element, live[i])...)
 			} else {

@@ -92,7 +92,7 @@ func TestWhatDiffersInADeployment(t *testing.T) {
 			}
 			got := "" // the first difference
 			for _, d := range fields.Differences(fields.Of(child.Desired), live) {
-				got = cmp.Or(got, d.Path)
+				got = cmp.Or(got, d.Path.String())
 			}
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)

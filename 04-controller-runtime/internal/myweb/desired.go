@@ -75,7 +75,7 @@ func desiredPod(web *webv1.MyWeb) *corev1ac.PodSpecApplyConfiguration {
 	nginx := corev1ac.Container().
 		WithName("nginx").
 		WithImage(web.Spec.Image).
-		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80)).
+		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80).WithProtocol(corev1.ProtocolTCP)).
 		WithReadinessProbe(corev1ac.Probe().
 			WithHTTPGet(corev1ac.HTTPGetAction().WithPath("/").WithPort(intstr.FromString("http"))).
 			WithPeriodSeconds(2)).

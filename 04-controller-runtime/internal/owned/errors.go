@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A ConditionError keeps an owner from its desired state. Conditions report the error; the operator has not failed.
@@ -13,6 +14,8 @@ type ConditionError struct {
 	Transient bool
 	// Retry: no watch reports the end of the error, so the operator tries again, with backoff.
 	Retry bool
+	// RetryAfter is the delay before that, instead of the backoff.
+	RetryAfter time.Duration
 }
 
 // Error implements error.
@@ -55,7 +58,7 @@ func Join(all ...error) error {
 		if i != first && e.Transient == combined.Transient {
 			combined.Message += "; " + e.Message
 		}
-		combined.Retry = combined.Retry || e.Retry
+		combined.Retry, combined.RetryAfter = combined.Retry || e.Retry, max(combined.RetryAfter, e.RetryAfter)
 	}
 	return &combined
 }

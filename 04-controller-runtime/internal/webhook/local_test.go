@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
@@ -71,6 +73,27 @@ func TestStoppingLeavesTheConfigurationsOfAnotherProcess(t *testing.T) {
 	stopSecond()
 	if left := installed(t); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestTheAuthorityComesBack: another client replaces a configuration, and its manifest has no authority, or another one.
+func TestTheAuthorityComesBack(t *testing.T) {
+	serve(t)
+	another, _, err := certutil.GenerateSelfSignedCertKey("another", nil, nil)
+	must(t, err)
+	for _, u := range shippedConfigurations(t) {
+		for what, bundle := range map[string]any{"removed": nil, "replaced": base64.StdEncoding.EncodeToString(another)} {
+			t.Run(what+" in a "+u.GetKind(), func(t *testing.T) {
+				authority := func() any {
+					must(t, admin.Get(t.Context(), client.ObjectKey{Name: local.Name}, u))
+					return webhookOf(u)["clientConfig"].(map[string]any)["caBundle"]
+				}
+				want := authority()
+				webhookOf(u)["clientConfig"].(map[string]any)["caBundle"] = bundle
+				must(t, admin.Update(t.Context(), u))
+				gomega.NewWithT(t).Eventually(authority, "30s", "20ms").Should(gomega.Equal(want))
+			})
+		}
 	}
 }
 

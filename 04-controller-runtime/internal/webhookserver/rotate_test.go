@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -169,6 +170,8 @@ func TestRotation(t *testing.T) {
 	}, "20s", "20ms").Should(gomega.Succeed())
 	t.Logf("another authority was in use after %s", time.Since(began).Round(time.Millisecond))
 
+	changedAuthority(t, r, authority, ask)
+
 	stopLeader()
 	must(t, admin.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	last := secret.Data[corev1.TLSCertKey]
@@ -177,6 +180,32 @@ func TestRotation(t *testing.T) {
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(secret.Data[corev1.TLSCertKey]).NotTo(gomega.Equal(last))
 	}, "20s", "20ms").Should(gomega.Succeed())
+}
+
+// changedAuthority replaces the webhook configurations, by manifests without authority and with another one.
+func changedAuthority(t *testing.T, r *rotator.CertRotator, authority func() []byte, ask func() error) {
+	t.Helper()
+	another, _, err := certutil.GenerateSelfSignedCertKey("another", nil, nil)
+	must(t, err)
+	for _, info := range r.Webhooks {
+		for _, bundle := range [][]byte{nil, another} {
+			mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
+			o, trusted := client.Object(validating), func() *[]byte { return &validating.Webhooks[0].ClientConfig.CABundle }
+			if info.Type == rotator.Mutating {
+				o, trusted = mutating, func() *[]byte { return &mutating.Webhooks[0].ClientConfig.CABundle }
+			}
+			gomega.NewWithT(t).Eventually(func() error { // the rotator writes the same objects
+				must(t, admin.Get(t.Context(), client.ObjectKey{Name: info.Name}, o))
+				*trusted() = bundle
+				return admin.Update(t.Context(), o)
+			}, "20s", "20ms").Should(gomega.Succeed())
+			gomega.NewWithT(t).Eventually(func(g gomega.Gomega) {
+				must(t, admin.Get(t.Context(), client.ObjectKey{Name: info.Name}, o))
+				g.Expect(*trusted()).To(gomega.Equal(authority()))
+				g.Expect(ask()).To(gomega.Succeed())
+			}, "20s", "20ms").Should(gomega.Succeed())
+		}
+	}
 }
 
 // connect opens a connection as the API server does, and returns which certificate it met.

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,11 +15,13 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -27,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/webhook/keep"
 	"example.com/operator-workshop/04-controller-runtime/internal/webhookserver"
 	webv2 "example.com/operator-workshop/04-controller-runtime/versions/api/v2"
 	"example.com/operator-workshop/04-controller-runtime/versions/convert"
@@ -94,6 +98,13 @@ func callByURL(mgr ctrl.Manager, server *webhookserver.Server, o Options) error 
 		return err
 	}
 	url := "https://" + net.JoinHostPort(o.Host, strconv.Itoa(o.Port)) + "/convert"
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: CRD}}
+	err = keep.Object(mgr, crd, func(ctx context.Context, live client.Object) error {
+		return repair(ctx, mgr.GetClient(), live.(*apiextensionsv1.CustomResourceDefinition), url, cert)
+	})
+	if err != nil {
+		return err
+	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -111,6 +122,22 @@ func callByURL(mgr ctrl.Manager, server *webhookserver.Server, o Options) error 
 		<-ctx.Done()
 		return nil
 	}))
+}
+
+// repair writes the URL and the authority into the CRD again, unless it names both of another process. A client may
+// have replaced the CRD by one without authority, or without a webhook.
+func repair(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition, url string, ca []byte,
+) error {
+	now := apiextensionsv1.WebhookClientConfig{}
+	if hook := crd.Spec.Conversion.Webhook; hook != nil && hook.ClientConfig != nil {
+		now = *hook.ClientConfig
+	}
+	isURL, isAuthority := ptr.Deref(now.URL, "") == url, bytes.Equal(now.CABundle, ca)
+	if isURL && isAuthority || !isURL && !isAuthority && len(now.CABundle) > 0 {
+		return nil
+	}
+	logger.Info("Another client changed the conversion in the CRD, writing it again")
+	return setClientConfig(ctx, c, url, ca)
 }
 
 // setClientConfig writes the URL that the API server calls, and the authority that it trusts, into the CRD.

@@ -1,14 +1,18 @@
 package server_test
 
 import (
+	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/onsi/gomega"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -50,6 +54,7 @@ func TestConversion(t *testing.T) {
 	c.Convert(t)
 	t.Run("each version is validated by its own schema", func(t *testing.T) { validation(t, c) })
 	t.Run("fields keep their managers", func(t *testing.T) { fieldManagers(t, c) })
+	t.Run("the webhook comes back into the CRD", func(t *testing.T) { repaired(t, c) })
 	t.Run("the admission webhooks of v1 are asked for v2", func(t *testing.T) { admissionOfV1(t, c) })
 }
 
@@ -119,5 +124,37 @@ func fieldManagers(t *testing.T, c *versionstest.Cluster) {
 		"namespace":"default"},"spec":{"image":"nginx","pageContentHtml":"old"}}`)
 	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "new"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// repaired: another client replaces the CRD, and its manifest has no authority, or no webhook.
+func repaired(t *testing.T, c *versionstest.Cluster) {
+	authority := func() []byte {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		must(t, c.Get(t.Context(), client.ObjectKey{Name: server.CRD}, crd))
+		if hook := crd.Spec.Conversion.Webhook; hook != nil {
+			return hook.ClientConfig.CABundle
+		}
+		return nil
+	}
+	want := authority()
+	conversion := func(patch string) {
+		c.Kubectl(t, "patch", "crd", server.CRD, "--type=merge", "-p", `{"spec":{"conversion":`+patch+`}}`)
+	}
+	another, _, err := certutil.GenerateSelfSignedCertKey("another", nil, nil)
+	must(t, err)
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"replaced", func() { c.Replace(t, "2-store") }},
+		{"without a webhook", func() { conversion(`{"strategy":"None","webhook":null}`) }},
+		{"with another authority", func() {
+			conversion(fmt.Sprintf(`{"webhook":{"clientConfig":{"caBundle":"%s"}}}`, base64.StdEncoding.EncodeToString(another)))
+		}},
+	} {
+		step.do()
+		gomega.NewWithT(t).Eventually(authority, "30s", "20ms").Should(gomega.Equal(want), step.name)
+		c.AwaitConversion(t)
 	}
 }

@@ -57,14 +57,27 @@ func Start(t *testing.T) *Cluster {
 // Install applies the CRD of an overlay of config, such as 1-serve, with the port of this test.
 func (c *Cluster) Install(t *testing.T, overlay string) {
 	t.Helper()
+	file := c.manifest(t, overlay)
+	c.Kubectl(t, "apply", "-f", file)
+	c.Kubectl(t, "wait", "--for=condition=Established", "-f", file)
+}
+
+// Replace replaces the CRD by that of an overlay, which has no authority of the webhook.
+func (c *Cluster) Replace(t *testing.T, overlay string) {
+	t.Helper()
+	c.Kubectl(t, "replace", "-f", c.manifest(t, overlay))
+}
+
+// manifest returns a file with the CRD of an overlay.
+func (c *Cluster) manifest(t *testing.T, overlay string) string {
+	t.Helper()
 	crd := c.Kubectl(t, "kustomize", filepath.Join(c.config, overlay))
 	file := filepath.Join(t.TempDir(), "crd.yaml")
 	err := os.WriteFile(file, []byte(strings.Replace(crd, ":9443/", fmt.Sprintf(":%d/", c.Port), 1)), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Kubectl(t, "apply", "-f", file)
-	c.Kubectl(t, "wait", "--for=condition=Established", "-f", file)
+	return file
 }
 
 // Kubectl runs kubectl as the administrator.
@@ -88,6 +101,12 @@ func (c *Cluster) Convert(t *testing.T) {
 	testenv.Run(t, func(ctx context.Context) error {
 		return server.Run(ctx, c.Config, server.Options{Host: "127.0.0.1", Port: c.Port})
 	})
+	c.AwaitConversion(t)
+}
+
+// AwaitConversion returns when the API server converts in both directions.
+func (c *Cluster) AwaitConversion(t *testing.T) {
+	t.Helper()
 	// The API server converts a created object to the storage version, so one of the two requests needs the webhook.
 	gomega.NewWithT(t).Eventually(func(g gomega.Gomega) {
 		for _, version := range []string{"v1", "v2"} {

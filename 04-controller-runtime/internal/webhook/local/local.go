@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	manifests "example.com/operator-workshop/04-controller-runtime/config/webhook"
+	"example.com/operator-workshop/04-controller-runtime/internal/webhook/keep"
 	"example.com/operator-workshop/04-controller-runtime/internal/webhookserver"
 )
 
@@ -45,6 +46,14 @@ func Install(mgr ctrl.Manager, url string, ca []byte, ready healthz.Checker) err
 		return err
 	}
 	plain, err := webhookserver.PlainClient(mgr)
+	if err != nil {
+		return err
+	}
+	for _, u := range configurations {
+		err = errors.Join(err, keep.Object(mgr, u, func(ctx context.Context, live client.Object) error {
+			return repair(ctx, plain, u, live)
+		}))
+	}
 	if err != nil {
 		return err
 	}
@@ -103,11 +112,11 @@ func CallByURL(configuration *unstructured.Unstructured, url string, ca []byte) 
 	return unstructured.SetNestedSlice(configuration.Object, hooks, "webhooks")
 }
 
-// install applies the configurations, and stores the API server's answers in them. It takes over configurations that a
-// killed process left.
+// install applies the configurations. It takes over configurations that a killed process left.
 func install(ctx context.Context, c client.Client, configurations []*unstructured.Unstructured) error {
 	for _, u := range configurations {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Name), client.ForceOwnership)
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), client.FieldOwner(Name),
+			client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("install %s %s: %w: run with --webhooks=false, or as a user who has the permission",
 				u.GetKind(), u.GetName(), err)
@@ -116,13 +125,36 @@ func install(ctx context.Context, c client.Client, configurations []*unstructure
 	return nil
 }
 
-// remove deletes the configurations, except those that were changed since: another process may use them.
+// repair applies a configuration again when it still calls this process, but with another authority, or with none.
+func repair(ctx context.Context, c client.Client, u *unstructured.Unstructured, live client.Object) error {
+	url, authority := called(u)
+	if now, trusted := called(live.(*unstructured.Unstructured)); now != url || trusted == authority {
+		return nil
+	}
+	logger.Info("Another client changed the authority of the webhooks, applying it again", "kind", u.GetKind())
+	return install(ctx, c, []*unstructured.Unstructured{u})
+}
+
+// called returns the URL that a configuration calls, and the authority that it trusts there.
+func called(configuration *unstructured.Unstructured) (url, authority string) {
+	hooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, hook := range hooks {
+		url, _, _ = unstructured.NestedString(hook.(map[string]any), "clientConfig", "url")
+		authority, _, _ = unstructured.NestedString(hook.(map[string]any), "clientConfig", "caBundle")
+	}
+	return url, authority
+}
+
+// remove deletes the configurations that still call this process: another process may use the others.
 func remove(ctx context.Context, c client.Client, configurations []*unstructured.Unstructured) (err error) {
 	for _, u := range configurations {
-		if u.GetUID() == "" {
-			continue // never installed
+		live := u.DeepCopy()
+		gone := c.Get(ctx, client.ObjectKeyFromObject(u), live)
+		ours, _ := called(u)
+		if url, _ := called(live); gone == nil && url == ours {
+			gone = c.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID()),
+				ResourceVersion: new(live.GetResourceVersion())})
 		}
-		gone := c.Delete(ctx, u, client.Preconditions{UID: new(u.GetUID()), ResourceVersion: new(u.GetResourceVersion())})
 		if !apierrors.IsConflict(gone) && client.IgnoreNotFound(gone) != nil {
 			err = errors.Join(err, fmt.Errorf("remove %s %s: %w", u.GetKind(), u.GetName(), gone))
 		}

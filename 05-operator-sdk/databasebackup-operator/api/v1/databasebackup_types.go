@@ -553,7 +553,7 @@ type Backup struct {
 // +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether nothing keeps the next backup from being taken."
 // +kubebuilder:printcolumn:name=Verified,type=date,JSONPath=`.status.lastVerifiedTime`,description="The time since a backup passed its verification."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseBackup was created."
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: Jobs are named <name>-<minute>, and have 63"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",optionalOldSelf=true,fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: Jobs are named <name>-<minute>, and have 63"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Database Backup",resources={{Job,v1,""}}
 type DatabaseBackup struct {
 	metav1.TypeMeta   `json:",inline"`

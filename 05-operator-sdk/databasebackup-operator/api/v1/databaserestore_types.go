@@ -142,7 +142,7 @@ type Restored struct {
 // +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`,description="Why."
 // +kubebuilder:printcolumn:name=Completed,type=date,JSONPath=`.status.completionTime`,description="The time since it ended."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseRestore was created."
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: its Job is named <name>-restore"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",optionalOldSelf=true,fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: its Job is named <name>-restore"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Database Restore",resources={{Job,v1,""}}
 type DatabaseRestore struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -2,8 +2,6 @@ package hardening
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +26,7 @@ func (c *child) replaced(refusal error) client.Object {
 		return nil
 	}
 	live := fields.Of(c.Live)
-	if _, isReplaced := replaceElements("", c.fields, live); !isReplaced {
+	if !fields.Replace(c.fields, live) {
 		return nil
 	}
 	object := c.Live.DeepCopyObject().(client.Object)
@@ -49,43 +47,4 @@ func (c children) writeReplaced(ctx context.Context, child *child, replaced clie
 		return nil
 	}
 	return c.Write(ctx, child.Child)
-}
-
-// replaceable are parts that the operator owns as a whole: in each, one field excludes another. An element of a list
-// has the name of its list.
-var replaceable = []string{"ports", "volumes", "readinessProbe"}
-
-// replaceElements replaces the operator's ports, volumes and probes that differ from the desired ones, and nothing
-// else: a container also holds what injectors added to it. It returns the live value with its replaced parts, and
-// whether there are any.
-func replaceElements(field string, desired, live any) (value any, replaced bool) {
-	switch desired := desired.(type) {
-	case map[string]any:
-		live, ok := live.(map[string]any)
-		if !ok || slices.Contains(replaceable, field) && len(fields.Differences(desired, live)) == 0 {
-			break
-		}
-		if slices.Contains(replaceable, field) {
-			value := maps.Clone(desired)
-			if port, ok := live["nodePort"]; ok && value["nodePort"] == nil {
-				value["nodePort"] = port // the cluster allocated it, and it is kept
-			}
-			return value, true
-		}
-		for key := range desired {
-			below, isReplaced := replaceElements(key, desired[key], live[key])
-			if isReplaced {
-				live[key], replaced = below, true
-			}
-		}
-	case []any:
-		live, _ := live.([]any)
-		for _, element := range desired {
-			if i := fields.Find(field, element, live); i >= 0 {
-				below, isReplaced := replaceElements(field, element, live[i])
-				live[i], replaced = below, replaced || isReplaced
-			}
-		}
-	}
-	return live, replaced
 }

@@ -34,13 +34,13 @@ func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 		}
 		before, err := h.restoreStatus(inFlight, req)
 		if err != nil {
-			return h.result(req, err)
+			return h.result(req, ctrl.Result{}, err)
 		}
-		_, err = next.Reconcile(inFlight, req)
+		result, err := next.Reconcile(inFlight, req)
 		if err == nil {
 			h.statusIsRight(before)
 		}
-		return h.result(req, err)
+		return h.result(req, result, err)
 	})
 }
 
@@ -49,12 +49,17 @@ func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 //   - a time: to reconcile again then. An error that the status reports, or a version conflict, is not returned as an
 //     error: it would be logged and counted at every try. It has its own backoff;
 //   - an error: the API server failed. It is logged, counted, and tried again with backoff.
-func (h *Hardening) result(req ctrl.Request, err error) (result ctrl.Result, failure error) {
+//
+// Of several times, also that of the core, the shortest one counts.
+func (h *Hardening) result(req ctrl.Request, result ctrl.Result, err error) (_ ctrl.Result, failure error) {
 	retry := false
 	var waits []time.Duration
 	for _, err := range flat(err) {
 		wait, isWait := errors.AsType[RequeueAfter](err)
 		problem := owned.AsCondition(err)
+		if problem != nil && problem.RetryAfter > 0 {
+			waits = append(waits, problem.RetryAfter)
+		}
 		switch {
 		case isWait:
 			waits = append(waits, time.Duration(wait))
@@ -75,9 +80,14 @@ func (h *Hardening) result(req ctrl.Request, err error) (result ctrl.Result, fai
 	}
 	if len(waits) == 0 {
 		h.backoff.Forget(req)
-		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: slices.Min(waits)}, nil
+	if result.RequeueAfter > 0 {
+		waits = append(waits, result.RequeueAfter)
+	}
+	if len(waits) > 0 {
+		result.RequeueAfter = slices.Min(waits)
+	}
+	return result, nil
 }
 
 // flat returns the errors that an error joins, or the error itself; none for nil.

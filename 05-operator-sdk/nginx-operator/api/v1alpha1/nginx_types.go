@@ -112,7 +112,7 @@ type NginxStatus struct {
 // +kubebuilder:printcolumn:name=Ready,type=integer,JSONPath=`.status.readyReplicas`,description="The number of pods that are ready."
 // +kubebuilder:printcolumn:name=Image,type=string,priority=1,JSONPath=`.spec.image`,description="The container image, empty when the operator chooses."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the Nginx was created."
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 63 characters, only lower-case letters, digits and '-', start with a letter and end with a letter or a digit"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",optionalOldSelf=true,fieldPath=`.metadata`,message="metadata.name must have at most 63 characters, only lower-case letters, digits and '-', start with a letter and end with a letter or a digit"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Nginx",resources={{Deployment,v1,""},{Service,v1,""}}
 type Nginx struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -71,7 +71,7 @@ func desiredPod(nginx *proxyv1alpha1.Nginx, image string) *corev1ac.PodSpecApply
 	server := corev1ac.Container().
 		WithName("nginx").
 		WithImage(image).
-		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80)).
+		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80).WithProtocol(corev1.ProtocolTCP)).
 		// Autoscalers compute the utilization from the requests.
 		WithResources(corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi"),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,17 +25,27 @@ func (c children) mayAdopt(ctx context.Context, child *child) error {
 	if child.Live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.Live) != nil {
 		return nil
 	}
-	owners := &metav1.PartialObjectMetadataList{}
-	owners.SetGroupVersionKind(c.Kind.GroupVersion().WithKind(c.Kind.Kind + "List"))
-	err := c.h.APIReader.List(ctx, owners, client.InNamespace(child.Live.GetNamespace()),
-		client.MatchingFields{metav1.ObjectNameField: *child.owner.Name})
+	owners, err := c.list(ctx, c.Kind.GroupVersionKind, child.Live.GetNamespace(), *child.owner.Name)
 	if err != nil {
-		return fmt.Errorf("list the owners of %s: %w", child, err)
+		return err
 	}
-	for i := range owners.Items {
-		if owners.Items[i].UID == *child.owner.UID && owners.Items[i].DeletionTimestamp == nil {
+	for _, owner := range owners {
+		if owner.UID == *child.owner.UID && owner.DeletionTimestamp == nil {
 			return nil
 		}
 	}
 	return RequeueAfter(adoptRetry)
+}
+
+// list reads the metadata of one object from the API server.
+func (c children) list(ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
+) ([]metav1.PartialObjectMetadata, error) {
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := c.h.APIReader.List(ctx, found, client.InNamespace(namespace),
+		client.MatchingFields{metav1.ObjectNameField: name})
+	if err != nil {
+		return nil, fmt.Errorf("list %s %s: %w", kind.Kind, name, err)
+	}
+	return found.Items, nil
 }

@@ -1,6 +1,7 @@
 package hardening
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,7 +15,8 @@ import (
 
 // Children decorates an applier. A write that would change nothing is not sent (demanded by behaviour/10-restarted),
 // nor is one that an admission policy changed before. A correction of drift may have to wait, an orphan is not adopted,
-// an element that another client edited is replaced, and a refusal is reported.
+// an element that another client edited is replaced; a refusal and
+// a fight are reported.
 func (h *Hardening) Children(next owned.Applier) owned.Applier {
 	decorated := next
 	decorated.Write = children{next, h}.write
@@ -29,7 +31,7 @@ type children struct {
 func (c children) write(ctx context.Context, observed *owned.Child) error {
 	child := c.compare(observed)
 	if child.Live.GetUID() != "" && len(child.diff) == 0 { // it is up to date
-		return nil
+		return c.fightOver(child)
 	}
 	m, now := c.h.of(*child.owner.UID), c.h.Clock.Now()
 	if len(child.diff) > 0 && child.mutation() == m.mutated[child.Kind] { // another apply would end the same way
@@ -37,7 +39,7 @@ func (c children) write(ctx context.Context, observed *owned.Child) error {
 	}
 	isDrift := m.isDrift(child, c.Kind.Annotation())
 	if wait := m.driftDelay(child.Kind, now); isDrift && wait > 0 {
-		return RequeueAfter(wait)
+		return c.fight(ctx, child, wait)
 	}
 	if err := c.mayAdopt(ctx, child); err != nil {
 		return err
@@ -56,7 +58,7 @@ func (c children) write(ctx context.Context, observed *owned.Child) error {
 	}
 	child.diff = fields.Differences(child.fields, fields.Of(child.Live)) // the answer
 	m.mutated[child.Kind] = child.mutation()
-	return child.mutated()
+	return cmp.Or(child.mutated(), c.fightOver(child))
 }
 
 // A child is a child of an owner, and what differs.

@@ -29,7 +29,7 @@ func Faults() []suite.Check {
 // Needs of checks, by their IDs: checks of the content of a status, or of its writes, and checks of several replicas.
 var (
 	needsStatus = regexp.MustCompile(`^behaviour/(03-scale|0[678]-|11-(warned|restarted)|13-killed-after-status)|` +
-		`^fault/(05-conflict-(status|true)|06-.*-status|07-|10-mywebs|21-status|22-|23-(port|refused)|2[45]-|3[124-6]-)`)
+		`^fault/(05-conflict-(status|true)|06-.*-status|07-|10-mywebs|21-(status|autoscaler)|22-|23-(port|refused)|2[45]-|3[124-6]-)`)
 	needsLeader = regexp.MustCompile(`^behaviour/14-|^fault/16-`)
 )
 

@@ -19,10 +19,10 @@ var childChecks = []suite.Check{
 	{ID: "fault/17-all-deleted", Run: func(t *suite.T) { deletedAndQuiet(t, suite.Kinds...) },
 		Title: "all children, deleted at once, come back once"},
 	{ID: "fault/18-configmap-edited", Run: func(t *suite.T) { editedAtOnce(t, suite.ConfigMaps) },
-		Title: "an edited page is restored in place"},
-	{ID: "fault/18-deployment-edited", Run: func(t *suite.T) { editedAtOnce(t, suite.Deployments) },
+		Title: "each edited field of the ConfigMap is restored in place"},
+	{ID: "fault/18-deployment-edited", Within: 4 * time.Minute, Run: func(t *suite.T) { editedAtOnce(t, suite.Deployments) },
 		Title: "each edited field of the Deployment is restored in place"},
-	{ID: "fault/18-service-edited", Fast: true, Run: func(t *suite.T) { editedAtOnce(t, suite.Services) },
+	{ID: "fault/18-service-edited", Fast: true, Within: 3 * time.Minute, Run: func(t *suite.T) { editedAtOnce(t, suite.Services) },
 		Title: "each edited field of the Service is restored in place"},
 	{ID: "fault/18-service-port-added", Run: portAdded,
 		Title: "a second port that a user added to the Service stays, also when the first port is edited and restored"},
@@ -32,6 +32,8 @@ var childChecks = []suite.Check{
 		Title: "children that lost their labels get them back"},
 	{ID: "fault/21-second-writer", Run: secondWriter,
 		Title: "a client that edits the page ten times a second is not fought as fast; in the end the page is restored"},
+	{ID: "fault/21-autoscaler", Run: autoscaler, Within: 3 * time.Minute,
+		Title: "an autoscaler that scales the Deployment is not fought as fast; the status names it, and what it should scale"},
 	{ID: "fault/25-older-child", Run: olderChild,
 		Title: "an owned Deployment with another selector is kept and reported, or recreated"},
 }
@@ -134,8 +136,8 @@ func editedHash(t *suite.T) {
 	})
 }
 
-// editedAtOnce has a separate MyWeb for each edit, because an operator may limit the rate of corrections for each
-// MyWeb.
+// editedAtOnce makes the edits of a kind, and edits each other field that the operator applied. It has a separate MyWeb
+// for each edit, because an operator may limit the rate of corrections for each MyWeb.
 func editedAtOnce(t *suite.T, resource string) {
 	edits := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return e.resource != resource })
 	name := func(n int) string { return fmt.Sprintf("web-%d", n) }
@@ -161,6 +163,7 @@ func editedAtOnce(t *suite.T, resource string) {
 		t.SameChildren(before[n], after)
 	}
 	wantMade(t, mark, 0, suite.Kinds...)
+	fieldsEdited(t, resource)
 	t.StaysQuiet(time.Second)
 }
 

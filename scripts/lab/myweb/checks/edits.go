@@ -54,6 +54,10 @@ var edits = []edit{
 		[]operation{{"replace", "/spec/selector/app.kubernetes.io~1instance", "other"}}},
 	{"", "the container's port", suite.Deployments,
 		[]operation{{"replace", container + "/ports/0/containerPort", 8080}}},
+	{"", "the protocol of the container's port", suite.Deployments,
+		[]operation{{"replace", container + "/ports/0/protocol", "UDP"}}},
+	{"", "the protocol of the Service's port", suite.Services,
+		[]operation{{"replace", "/spec/ports/0/protocol", "UDP"}}},
 	{"", "the whole selector", suite.Services,
 		[]operation{{"replace", "/spec/selector", map[string]string{"app": "vandal"}}}},
 }
