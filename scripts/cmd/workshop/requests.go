@@ -14,6 +14,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/cluster"
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/internal/output"
 )
 
 // A requestFilter chooses requests. It never chooses requests about leases or without an object.
@@ -169,6 +170,7 @@ var requestWidths = []int{8, 23, 6, 4, 22, 32}
 func printRequest(w io.Writer, columns []string) {
 	var line strings.Builder
 	for i, text := range columns {
+		text = output.Line(text)
 		if short := []rune(text); len(short) > requestWidths[i] {
 			text = string(short[:requestWidths[i]-1]) + "…"
 		}

@@ -60,6 +60,14 @@ func TestALineOfRequestsFitsTheTerminal(t *testing.T) {
 	}
 }
 
+func TestARequestStaysInItsLine(t *testing.T) {
+	var out strings.Builder
+	printRequest(&out, []string{"08:34:51", "\x1b[2J", "get\n", "200", "pods\r", "a\nb"})
+	if want := "08:34:51 \\x1b[2J                 get\\n  200  pods\\r                 a\\nb\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
 func TestRequestsWithoutACluster(t *testing.T) {
 	w := workshop{root: t.TempDir(), state: t.TempDir()}
 	if err := w.eachRequest(t.Context(), requestFilter{}, false, func(loop.Record) {}); !errors.Is(err,

@@ -54,6 +54,7 @@ func TestLens(t *testing.T) {
 		t.Errorf("the record is not whole: %+v", last)
 	}
 	lensKeepsIdentities(t, c)
+	lensKeepsNothingOfStrangers(t, c)
 	lensFreezesWatches(t, c)
 	kill(t, c, Lens)
 	if _, ok := kubectl(t, c.Kubeconfig(), "get", "nodes"); ok {

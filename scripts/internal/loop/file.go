@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -63,12 +64,27 @@ func (f *File) replace() (err error) {
 	return err
 }
 
-// Write adds a record. The records of one file are in the order of the calls.
+// Write adds a record, with names that are cut. The records of one file are in the order of the calls.
 func (f *File) Write(r Record) {
+	for _, name := range []*string{&r.Group, &r.Version, &r.Resource, &r.Subresource, &r.Namespace, &r.Name, &r.UID,
+		&r.ResourceVersion, &r.Type, &r.Kind, &r.Verb} {
+		*name = Cut(*name)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting = append(f.waiting, r)
 	f.changed.Signal()
+}
+
+// longest is the number of bytes of the longest name of an object.
+const longest = 253
+
+// Cut returns the beginning of a name that no object can have, which a client sent all the same.
+func Cut(name string) string {
+	if len(name) <= longest {
+		return name
+	}
+	return strings.Clone(strings.ToValidUTF8(name[:longest], ""))
 }
 
 // Close writes the waiting records, and returns the errors since Create.

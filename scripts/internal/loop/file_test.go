@@ -23,6 +23,33 @@ func (c atEnd) Done() <-chan struct{} {
 }
 
 // The log grows by a line in two parts, is replaced, and grows until the reader is stopped. The reader gets all lines.
+// A name of a megabyte would push all other records out.
+func TestLongNamesAreCut(t *testing.T) {
+	path, long := filepath.Join(t.TempDir(), "ledger"), strings.Repeat("ä", 1<<19)
+	f, err := Create(path, Limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Record{Is: Request, N: 1, Verb: long, Group: long, Version: long, Resource: long, Subresource: long,
+		Namespace: long, Name: long, UID: long, ResourceVersion: long, Kind: long, Type: long}
+	f.Write(r.With(&Peer{Agent: long, User: long}))
+	f.Write(Record{Is: Request, N: 2, Name: "short"})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if about, err := os.Stat(path); err != nil || about.Size() > 5000 {
+		t.Errorf("the file has %d bytes (%v)", about.Size(), err)
+	}
+	var names []string
+	err = Read(t.Context(), path, false, func(r Record) error {
+		names = append(names, r.Name)
+		return nil
+	})
+	if err != nil || len(names) != 2 || names[0] != strings.Repeat("ä", 126) || names[1] != "short" {
+		t.Errorf("%v, %q", err, names)
+	}
+}
+
 func TestAFollowedLogIsReadWhenItGrowsAndWhenItIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	write := func(text string) {

@@ -35,8 +35,8 @@ type Peer struct {
 
 // program waits until the search for the process at the other end of the connection has ended.
 func (p *Peer) program() Program {
-	by := Program{User: p.User}
-	by.Name, _, _ = strings.Cut(p.Agent, "/")
+	by := Program{User: Cut(p.User)}
+	by.Name, _, _ = strings.Cut(Cut(p.Agent), "/")
 	if c := p.Connection; c != nil {
 		<-c.known
 		by.Port, by.PID, by.Executable = c.port, c.found.PID, c.found.Executable

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/output"
 )
 
 // A Printer prints the loop of programs as it happens: each event that was delivered, and after it the requests that
@@ -94,7 +96,7 @@ func (p *Printer) begin(r Record) string {
 	if p.pids == nil {
 		p.pids = map[string]int{}
 	}
-	name := r.By.Name
+	name := output.Line(r.By.Name)
 	if first, known := p.pids[name]; !known {
 		p.pids[name] = r.By.PID
 	} else if first != r.By.PID {
@@ -106,10 +108,11 @@ func (p *Printer) begin(r Record) string {
 
 func (r Record) clock() string { return r.Time.Local().Format("15:04:05.000") }
 
-// Text describes an event or a request: "Deployment myweb MODIFIED", "update mywebs/status myweb 200 moved".
+// Text describes an event or a request: "Deployment myweb MODIFIED", "update mywebs/status myweb 200 moved". Clients
+// chose the names.
 func (r Record) Text() string {
 	if r.Is == Note {
-		return r.Note
+		return output.Line(r.Note)
 	}
 	words := []string{cmp.Or(r.Kind, r.Resource), r.object(), r.Type}
 	if r.Is == Request {
@@ -122,7 +125,7 @@ func (r Record) Text() string {
 		}
 		words = []string{r.Verb, r.FullResource(), r.object(), dry, code, r.Effect}
 	}
-	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
+	return output.Line(strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " "))
 }
 
 // object omits the namespace default.

@@ -7,6 +7,26 @@ import (
 	"time"
 )
 
+// Names, programs and verbs are those that a client chose: they do not forge a line, and no terminal obeys them.
+func TestNamesOfOthersStayInTheirLine(t *testing.T) {
+	const evil = "a\n12:00:00.000  kubectl  delete\x1b[2J"
+	var out strings.Builder
+	p := Printer{W: &out}
+	for _, r := range []Record{
+		{Is: Event, N: 1, Kind: evil, Type: evil, Namespace: evil, Name: evil, Resource: "pods", By: Program{Name: evil}},
+		{Is: Request, N: 2, Verb: evil, Resource: evil, Subresource: evil, Name: evil, By: Program{Name: evil}},
+		{Is: Note, Note: evil, By: Program{Name: evil}},
+	} {
+		if err := p.Print(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := out.String(); strings.Count(text, "\n") != 2 || strings.Contains(text, "\x1b") ||
+		!strings.Contains(text, `a\n12:00:00.000  kubectl  delete\x1b[2J`) {
+		t.Errorf("%q", text)
+	}
+}
+
 // A request is printed after the event that was delivered before the request arrived, whenever it was answered.
 func TestTheLoopIsPrinted(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

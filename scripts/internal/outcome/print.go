@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mitchellh/go-wordwrap"
+
+	"example.com/operator-workshop/scripts/internal/output"
 )
 
 // Columns is the width of the output.
@@ -16,9 +18,10 @@ const Columns = 100
 // margin is the margin below the first line of a result.
 const margin = "          "
 
-// Wrap writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole.
+// Wrap writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole. A checked
+// program may have printed the text.
 func Wrap(w io.Writer, margin, text string) {
-	text = wordwrap.WrapString(strings.TrimRight(text, "\n"), uint(Columns-len(margin)))
+	text = wordwrap.WrapString(output.Lines(strings.TrimRight(text, "\n")), uint(Columns-len(margin)))
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintln(w, strings.TrimRight(margin+line, " "))
 	}
@@ -26,7 +29,7 @@ func Wrap(w io.Writer, margin, text string) {
 
 // Line writes a line that begins with a verdict and a name. It wraps a long text below itself.
 func Line(w io.Writer, v Verdict, name, text string) {
-	head := fmt.Sprintf("%s%-32s ", v.Head(), name)
+	head := fmt.Sprintf("%s%-32s ", v.Head(), output.Line(name))
 	var lines strings.Builder
 	Wrap(&lines, strings.Repeat(" ", len(head)), text)
 	fmt.Fprint(w, head, strings.TrimLeft(lines.String(), " "))

@@ -15,6 +15,16 @@ func TestLinesAreCutBetweenWords(t *testing.T) {
 	}
 }
 
+// A checked program prints what it likes, and the API server repeats it in messages.
+func TestATerminalObeysNoResult(t *testing.T) {
+	const evil = "\x1b[2J\x1b]0;title\a"
+	var out strings.Builder
+	Result{Check: evil, Title: evil, Verdict: "failed", Reason: evil + "\nand", Evidence: []string{evil}}.Print(&out, true)
+	if text := out.String(); strings.ContainsAny(text, "\x1b\a") || strings.Count(text, `\x1b[2J\x1b]0;title\a`) != 4 {
+		t.Errorf("%q", text)
+	}
+}
+
 func TestALogThatRepeatsItself(t *testing.T) {
 	v := Result{Check: "c", Verdict: "failed", Evidence: []string{"PATCH web", "2026-11-22T19:35:51Z\tERROR\tno",
 		"2026-11-22T19:35:52Z\tERROR\tno", "E1122 19:35:52.123456 no", "PATCH web"}}

@@ -10,12 +10,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/operator-workshop/scripts/internal/output"
 )
 
 // progress passes a message about the progress on, without data of a Secret.
 func (r *run) progress(format string, args ...any) {
-	r.options.Progress("%s", r.secrets.Text(fmt.Sprintf(format, args...)))
+	r.options.Progress("%s", r.shownText(fmt.Sprintf(format, args...)))
 }
+
+// shownText is a text of the cluster, the operator or the user for a reader: without data of a Secret, and without
+// characters that a terminal would obey.
+func (r *run) shownText(text string) string { return output.Lines(r.secrets.Text(text)) }
 
 // A redactedError shows no data of a Secret; errors.Is and errors.As find what it wraps.
 type redactedError struct {
@@ -31,11 +37,11 @@ func (r *run) withoutSecrets(err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 5*time.Second)
 	defer cancel()
 	_ = r.secrets.Refresh(ctx, r.fixture.Kube) // the watch knows all Secrets, except the newest changes
-	r.report.replace(r.secrets.Text)
+	r.report.replace(r.shownText)
 	if err == nil {
 		return nil
 	}
-	return redactedError{err, r.secrets.Text(err.Error())}
+	return redactedError{err, r.shownText(err.Error())}
 }
 
 // hashes matches the hashes of values, which differ from run to run.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/internal/output"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
@@ -39,6 +40,8 @@ type Entry struct {
 	// as long as Open.
 	Start time.Time
 	Took  time.Duration
+	// Unknown requests are not recorded: the API server has not accepted the client yet.
+	Unknown bool
 	// Open requests are not answered yet, or are watches that continue.
 	Open bool
 	// User is the client, by the name of its kubeconfig.
@@ -114,7 +117,7 @@ func (e Entry) String() string {
 	if len(e.Faults) > 0 {
 		text += fmt.Sprintf(" served=%v faults=%v", e.Served, e.Faults)
 	}
-	return text
+	return output.Line(text) // a client chose the names
 }
 
 // rounded rounds a duration for a reader.
@@ -200,7 +203,7 @@ func (l *Ledger) Change(id int, f func(*Entry)) {
 func (l *Ledger) End(id int) {
 	l.Change(id, func(e *Entry) {
 		e.Open, e.Took = false, l.now().Sub(e.Start)
-		l.record(recordOf(e))
+		l.record(e, recordOf(e))
 	})
 	if l.bounded {
 		l.forget(id)

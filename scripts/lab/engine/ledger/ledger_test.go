@@ -20,6 +20,8 @@ func TestEntryAsText(t *testing.T) {
 		"12:03:04.123 apply deployments.apps default/a 200 3ms moved": {Start: noon, Request: deployment, Code: 200,
 			Took: 3 * time.Millisecond, Served: []int{200}, Effect: Moved},
 		"12:03:04.123 watch configmaps * 200 open 4 events": {Start: noon, Request: watch, Code: 200, Open: true, Events: 4},
+		`12:03:04.123 get pods default/a\n\x1b[2J 404 0s`: {Start: noon, Code: 404,
+			Request: wire.Request{Verb: "get", Resource: "pods", Namespace: "default", Name: "a\n\x1b[2J"}},
 		"12:03:04.123 get /apis 200 1.5ms": {
 			Start: noon, Request: wire.Request{Verb: "get", Path: "/apis"}, Code: 200, Took: 1499 * time.Microsecond},
 		"12:03:04.123 apply deployments.apps default/a - 1.234s same served=[200] faults=[drop]": {

@@ -23,15 +23,15 @@ func (l *Ledger) IsCopied() bool {
 }
 
 // record needs the lock.
-func (l *Ledger) record(r loop.Record) {
-	if l.copy != nil {
+func (l *Ledger) record(e *Entry, r loop.Record) {
+	if l.copy != nil && !e.Unknown {
 		l.copy(r)
 	}
 }
 
 // Opened records that a watch is answered and continues.
 func (l *Ledger) Opened(id int) {
-	l.Change(id, func(e *Entry) { l.record(recordOf(e)) })
+	l.Change(id, func(e *Entry) { l.record(e, recordOf(e)) })
 }
 
 // Deliver enters events of a watch that its client gets now.
@@ -47,7 +47,7 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 		if !l.bounded {
 			l.events[delivery{watch.User, event.Namespace}] = l.now()
 		}
-		l.record(loop.Record{Is: loop.Event, N: l.order, Time: l.now(), Type: event.Type,
+		l.record(watch, loop.Record{Is: loop.Event, N: l.order, Time: l.now(), Type: event.Type,
 			Group: watch.Group, Version: watch.Version, Resource: watch.Resource, Kind: event.Kind,
 			Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion,
 		}.With(watch.Peer))

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
@@ -20,11 +22,14 @@ type Exchange struct {
 	client *client
 	ctx    context.Context
 	id     int
-	body   []byte
-	copies int     // how often the request is sent again after the first time
-	answer *Answer // of the API server, or in its place
-	made   bool    // by a rule
-	stream *Stream // of a watch or another answer that does not end
+	// keepsBody is set for a known client. The body of another client goes to the API server as it arrives.
+	keepsBody bool
+	token     bool // the API server may accept the client
+	body      []byte
+	copies    int     // how often the request is sent again after the first time
+	answer    *Answer // of the API server, or in its place
+	made      bool    // by a rule
+	stream    *Stream // of a watch or another answer that does not end
 }
 
 // An Answer is what a client gets.
@@ -56,7 +61,10 @@ func (x *Exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 	if out.Header.Get("Upgrade") != "" {
 		return x.upgrade(out)
 	}
-	if err := x.readRequest(out); err != nil {
+	if err := x.readRequest(out); errors.Is(err, errTooLarge) {
+		x.reply(answer(apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody)).ErrStatus))
+		return x.pass(out), nil
+	} else if err != nil {
 		return nil, err
 	}
 	if err := x.meet(Before); err != nil {
@@ -84,12 +92,23 @@ func (x *Exchange) upgrade(out *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// maxBody is the API server's limit for the body of a request.
+const maxBody = 3 << 20
+
+var errTooLarge = errors.New("the body is too large")
+
+// readRequest keeps the body for rules. A request that a service, a pod or a node answers has a body without a limit,
+// which passes as it arrives.
 func (x *Exchange) readRequest(out *http.Request) (err error) {
-	if out.Body == nil {
+	if out.Body == nil || !x.keepsBody || x.isStream() {
 		return nil
 	}
-	if x.body, err = io.ReadAll(out.Body); err != nil {
+	if x.body, err = io.ReadAll(io.LimitReader(out.Body, maxBody+1)); err != nil {
 		return fmt.Errorf("read the request: %w", err)
+	}
+	if len(x.body) > maxBody {
+		x.body = nil
+		return errTooLarge
 	}
 	x.change(func(e *ledger.Entry) {
 		if e.Verb != wire.Create || e.Name != "" {
@@ -133,11 +152,19 @@ func (x *Exchange) send(out *http.Request) (*http.Response, error) {
 
 func (x *Exchange) served(response *http.Response) {
 	x.change(func(e *ledger.Entry) {
+		e.Unknown = e.Unknown && !(x.token && isAccepted(response.StatusCode))
 		e.Served = append(e.Served, response.StatusCode)
 		if id := response.Header.Get("Audit-Id"); id != "" {
 			e.AuditIDs = append(e.AuditIDs, id)
 		}
 	})
+}
+
+// isAccepted reports whether the API server has examined and accepted the client's token before it gave an answer. It
+// gives other answers, such as 400 for a wrong timeout, to every client.
+func isAccepted(code int) bool {
+	return code < http.StatusBadRequest || slices.Contains([]int{http.StatusForbidden, http.StatusNotFound,
+		http.StatusConflict, http.StatusUnprocessableEntity}, code)
 }
 
 // ask sends the request, keeps the answer, and records its properties in the ledger.

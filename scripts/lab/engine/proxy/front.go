@@ -55,11 +55,16 @@ func StartFront(l *ledger.Ledger, f Front) (*Proxy, error) {
 		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: f.Clients})
 }
 
-func (f *front) clientOf(r *http.Request) (c *client, user string) {
+func (f *front) clientOf(r *http.Request) (c *client, user string, known identity) {
 	if cert := certificate(r); cert != nil {
-		return f.named, cert.Subject.CommonName
+		return f.named, cert.Subject.CommonName, byCertificate
 	}
-	return f.other, ""
+	// As the API server reads the header: every other client is anonymous.
+	kind, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	if strings.EqualFold(kind, "bearer") && token != "" && !strings.HasPrefix(token, " ") {
+		return f.other, "", byToken
+	}
+	return f.other, "", anonymous
 }
 
 func certificate(r *http.Request) *x509.Certificate {

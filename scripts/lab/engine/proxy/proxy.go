@@ -201,9 +201,10 @@ func newClient(name string, cfg *rest.Config) (*client, error) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.enter()
 	defer p.leave()
-	c, user := p.clientOf(r)
-	x := &Exchange{proxy: p, client: c, ctx: r.Context()}
+	c, user, known := p.clientOf(r)
+	x := &Exchange{proxy: p, client: c, ctx: r.Context(), keepsBody: known == byCertificate, token: known == byToken}
 	x.id = p.ledger.Begin(user, wire.Of(r), peerOf(r, user))
+	x.change(func(e *ledger.Entry) { e.Unknown = known != byCertificate })
 	defer p.ledger.End(x.id)
 	(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -229,19 +230,28 @@ func (p *Proxy) enter() {
 	p.serving.Add(1)
 }
 
+// An identity is the way in which a client proves who it is.
+type identity int
+
+const (
+	anonymous     identity = iota
+	byToken                // the API server examines it
+	byCertificate          // an authority has signed it
+)
+
 // clientOf returns the client of the API server for a request, and the user who sent it.
-func (p *Proxy) clientOf(r *http.Request) (c *client, user string) {
+func (p *Proxy) clientOf(r *http.Request) (c *client, user string, known identity) {
 	if p.front != nil {
 		return p.front.clientOf(r)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c = p.clients[r.TLS.PeerCertificates[0].Subject.CommonName]
-	return c, c.name
+	return c, c.name, byCertificate
 }
 
 func peerOf(r *http.Request, user string) *loop.Peer {
-	peer := &loop.Peer{Agent: r.UserAgent(), User: user}
+	peer := &loop.Peer{Agent: loop.Cut(r.UserAgent()), User: user}
 	if c, ok := r.Context().Value(connKey{}).(connection); ok {
 		peer.Connection = c.peer
 	}
