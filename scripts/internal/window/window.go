@@ -116,7 +116,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /slides/sheets", s.sheets)
 	mux.HandleFunc("GET /page/{path...}", s.page)
 	mux.HandleFunc("GET /file/{path...}", s.file)
-	mux.Handle("GET /web/", http.StripPrefix("/web/", http.FileServerFS(s.assets)))
+	mux.HandleFunc("GET /web/{path...}", s.asset)
 	mux.HandleFunc("GET /picture", s.pictureFrame)
 	mux.HandleFunc("GET /terminal", s.terminal)
 	mux.HandleFunc("GET /exercises", s.exercises)
@@ -127,6 +127,16 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /loop/state", s.loopState)
 	mux.HandleFunc("GET /loop/object", s.loopObject)
 	return mux
+}
+
+// asset serves a file of the web page, but no list of a folder.
+func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
+	info, err := fs.Stat(s.assets, r.PathValue("path"))
+	if err != nil || info.IsDir() {
+		http.NotFound(w, r)
+		return
+	}
+	http.ServeFileFS(w, r, s.assets, r.PathValue("path"))
 }
 
 // below returns the path of a file in the checkout.
