@@ -141,16 +141,16 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	t, err := s.terminals.get(name, of, background)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	connection := s.accept(w, r)
+	if connection == nil {
 		return
 	}
-	connection, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return // Accept has answered the request
-	}
 	defer connection.CloseNow()
+	t, err := s.terminals.get(name, of, background)
+	if err != nil {
+		_ = connection.Close(websocket.StatusGoingAway, err.Error())
+		return
+	}
 	if !background && name != more {
 		t.mu.Lock()
 		err = t.start()

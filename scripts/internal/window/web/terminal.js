@@ -1,7 +1,7 @@
 // @ts-check
 // A terminal of the page: it shows what a shell in the server prints, and sends it keys.
 
-import { ask, closed } from "./connection.js";
+import { ask, closed, dial } from "./connection.js";
 import { element } from "./dom.js";
 import { FitAddon } from "./vendor/xterm/addon-fit.mjs";
 import { Terminal } from "./vendor/xterm/xterm.mjs";
@@ -31,7 +31,7 @@ export class PageTerminal {
     this.name = name;
     this.place = place;
     this.onState = onState;
-    this.address = `ws://${location.host}/terminal?` + new URLSearchParams({ name, page });
+    this.address = "/terminal?" + new URLSearchParams({ name, page });
     this.silent = true; // while old output is shown, answers to its queries are not for the shell
     this.pause = 250;
     /** @type {string[]} */
@@ -83,7 +83,7 @@ export class PageTerminal {
   }
 
   connect() {
-    const socket = new WebSocket(this.address);
+    const socket = dial(this.address);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
     this.silent = true;
