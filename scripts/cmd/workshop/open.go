@@ -37,7 +37,7 @@ func openCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("Open this address in your browser. Its key lets in only you; Ctrl-C here ends the window.\n\n  %s\n\n",
+			fmt.Printf("Open this address in your browser. It lets in one browser, once; Ctrl-C here ends the window.\n\n  %s\n\n",
 				server.Address())
 			return server.Serve(cmd.Context(), os.Stdout)
 		})

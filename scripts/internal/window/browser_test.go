@@ -288,6 +288,20 @@ func TestReloadAndASecondTabShowTheSameTerminal(t *testing.T) {
 	}
 }
 
+func TestTheSecondSecretIsInTheBrowserAndInNoCookie(t *testing.T) {
+	f := start(t)
+	tab, end := chromedp.NewContext(f.browser(t))
+	t.Cleanup(end)
+	connected := chromedp.WaitVisible(`#panel-page[data-connected="yes"]`)
+	do(t, tab, chromedp.Navigate("http://"+f.host()+"/"), connected, chromedp.Reload(), connected)
+	f.refuses.Store(true)
+	do(t, tab, chromedp.Evaluate(`localStorage.removeItem("secret")`, nil), chromedp.Reload())
+	says(t, tab, ".closed", "This tab has no secret of this window")
+	do(t, tab, chromedp.Click("#tab-exercises"))
+	says(t, tab, "#panel-exercises", "This tab has no secret of this window")
+	do(t, tab, chromedp.Navigate(f.Address()), connected)
+}
+
 func TestPicturesAreDrawn(t *testing.T) {
 	f := start(t)
 	ctx := f.browser(t)

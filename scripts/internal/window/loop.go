@@ -179,9 +179,9 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "There is no ledger of a check of this exercise: `make check` writes it.", http.StatusNotFound)
 		return
 	}
-	connection, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return // Accept has answered the request
+	connection := s.accept(w, r)
+	if connection == nil {
+		return
 	}
 	defer connection.CloseNow()
 	ctx := connection.CloseRead(r.Context())
@@ -189,6 +189,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	flushing, stop := context.WithCancel(ctx)
 	defer stop()
 	go f.keepFlushing(flushing)
+	var err error
 	for i, path := range paths {
 		last := i == len(paths)-1
 		if _, missing := os.Stat(path); last && missing == nil { // an empty ledger has no record that ends an Away

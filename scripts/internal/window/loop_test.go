@@ -313,9 +313,40 @@ spec:
 
 func TestTheDataOfASecretIsNeverSent(t *testing.T) {
 	f := startServed(t)
-	code, body := f.get(t, "http://"+f.host()+"/loop/object?resource=/v1/secrets&namespace=default&name=key")
-	if code != http.StatusOK || strings.Contains(body, "aGVsbG8") || !strings.Contains(body, "password: (not shown)") {
-		t.Errorf("%d %s", code, body)
+	list := `{"kind":"SecretList","metadata":{},"items":[{"data":{"password":"aGVsbG8="}}]}`
+	tests := map[string]struct {
+		query, answer string
+		code          int
+		want          string
+	}{
+		"by its name":                        {query: "namespace=default&name=key", code: http.StatusOK, want: "password: (not shown)"},
+		"by its list":                        {query: "namespace=default&name=/", code: http.StatusBadRequest},
+		"by an empty name":                   {query: "namespace=default&name=", code: http.StatusBadRequest},
+		"above its list":                     {query: "namespace=default&name=..", code: http.StatusBadRequest},
+		"the list itself":                    {query: "namespace=default&name=.", code: http.StatusBadRequest},
+		"encoded twice":                      {query: "namespace=default&name=%252f", code: http.StatusBadRequest},
+		"by a namespace":                     {query: "namespace=/&name=key", code: http.StatusBadRequest},
+		"through two names in the namespace": {query: "namespace=default/secrets&name=key", code: http.StatusBadRequest},
+		"as a list":                          {query: "namespace=default&name=key", answer: list, code: http.StatusOK},
+		"of another kind":                    {query: "namespace=default&name=key", code: http.StatusOK, answer: `{"kind":"Hidden","data":{"a":"aGVsbG8="}}`},
+		"of no kind":                         {query: "namespace=default&name=key", code: http.StatusOK, answer: `{"data":"aGVsbG8=","metadata":"x"}`},
+		"in its annotations": {query: "namespace=default&name=key", code: http.StatusOK, want: "backup: (not shown)",
+			answer: `{"kind":"Secret","metadata":{"name":"key","annotations":{"backup":"aGVsbG8="}}}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			secrets := "/api/v1/namespaces/default/secrets"
+			all := answers{secrets: list, secrets + "/": list, secrets + "/%2F": list, "/api/v1/namespaces/%2F/secrets/key": list,
+				secrets + "/key": served[secrets+"/key"]}
+			if test.answer != "" {
+				all[secrets+"/key"] = test.answer
+			}
+			f.Objects = func() (Reader, error) { return all, nil }
+			code, body := f.get(t, "http://"+f.host()+"/loop/object?resource=/v1/secrets&"+test.query)
+			if code != test.code || strings.Contains(body, "aGVsbG8") || !strings.Contains(body, test.want) {
+				t.Errorf("%d %s", code, body)
+			}
+		})
 	}
 }
 

@@ -37,7 +37,7 @@ type Line struct {
 
 const hidden = "(not shown)"
 
-// manage draws an object. It does not show the data of a Secret.
+// manage draws an object.
 func manage(object map[string]any) Managed {
 	var entries []struct {
 		Manager
@@ -48,9 +48,6 @@ func manage(object map[string]any) Managed {
 		_ = json.Unmarshal(data, &entries)
 	}
 	delete(metadata, "managedFields")
-	if object["kind"] == "Secret" {
-		hideData(object, metadata)
-	}
 	drawn := Managed{Managers: []Manager{}}
 	drawn.UID, _ = metadata["uid"].(string)
 	owned := owners{}
@@ -62,18 +59,32 @@ func manage(object map[string]any) Managed {
 	return drawn
 }
 
-func hideData(secret, metadata map[string]any) {
-	for _, name := range []string{"data", "stringData"} {
-		values, _ := secret[name].(map[string]any)
-		for key := range values {
-			values[key] = hidden
+// hideValues hides all that an answer for a Secret has besides its metadata and type. Annotations can have the data, too:
+// kubectl apply writes them into last-applied-configuration.
+func hideValues(secret map[string]any) {
+	for key, value := range secret {
+		switch key {
+		case "apiVersion", "kind", "type", "immutable":
+		case "metadata":
+			if metadata, ok := value.(map[string]any); ok && metadata["annotations"] != nil {
+				metadata["annotations"] = masked(metadata["annotations"])
+			}
+		default:
+			secret[key] = masked(value)
 		}
 	}
-	annotations, _ := metadata["annotations"].(map[string]any)
-	const last = "kubectl.kubernetes.io/last-applied-configuration"
-	if annotations[last] != nil {
-		annotations[last] = hidden
+}
+
+// masked returns a value with the keys of its mappings only.
+func masked(value any) any {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return hidden
 	}
+	for key, field := range fields {
+		fields[key] = masked(field)
+	}
+	return fields
 }
 
 // owners has, for each manager, the fields below a place that the manager owns, in the format FieldsV1. An empty set

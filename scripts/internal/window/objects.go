@@ -60,6 +60,11 @@ func apiPath(resource, namespace, name string) (string, error) {
 	if parts == nil || strings.Contains(parts[1], "..") {
 		return "", fmt.Errorf("resource %q: it must be group/version/resource", resource)
 	}
+	for _, segment := range []string{namespace, name} {
+		if segment == "." || segment == ".." || strings.ContainsAny(segment, "/%") { // as the API server's rule for names
+			return "", fmt.Errorf("%q is not the name of an object", segment)
+		}
+	}
 	p := path.Join("/apis", parts[1], parts[2])
 	if parts[1] == "" {
 		p = path.Join("/api", parts[2])
@@ -272,6 +277,9 @@ func (s *Server) loopObject(w http.ResponseWriter, r *http.Request) {
 	if err := decoder.Decode(&object); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
+	}
+	if strings.HasSuffix(query.Get("resource"), "/secrets") {
+		hideValues(object)
 	}
 	answer(w, manage(object))
 }

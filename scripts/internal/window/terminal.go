@@ -5,11 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,12 +19,8 @@ import (
 //go:embed shell.sh
 var shellScript []byte
 
-const (
-	// scrollback is how many bytes of a terminal's past output a page gets when it is opened later, or again.
-	scrollback = 256 << 10
-	// backlog is how many pieces of output may wait for a slow page before the page must connect again.
-	backlog = 256
-)
+// scrollback is how many bytes of a terminal's past output a page gets when it is opened later, or again.
+const scrollback = 256 << 10
 
 // A terminal is a shell on a pseudo-terminal, for all browser tabs that show it. It lives in the server: a reloaded
 // page finds it unchanged.
@@ -35,13 +28,16 @@ type terminal struct {
 	command func() *exec.Cmd
 
 	mu      sync.Mutex
+	changed *sync.Cond // for who waits for input, for slow tabs or for the shell's end
 	shell   *exec.Cmd
 	file    *os.File // of the pseudo-terminal, nil when no shell runs
 	ended   chan struct{}
 	closed  bool
+	hurries bool // the shell is ended, so its last output waits for no tab
+	input   []byte
 	size    pty.Winsize
 	scroll  []byte
-	viewers map[*viewer]bool
+	viewers []*viewer // the tab whose size changed last is the last one
 	states  map[string]State
 	fresh   bool // the shell has started and has not shown its prompt yet
 	idle    bool // the shell shows its prompt
@@ -51,18 +47,14 @@ type terminal struct {
 	waiting *run // for the first prompt
 }
 
-// A viewer is a browser tab that shows a terminal.
-type viewer struct {
-	// pieces carries output ([]byte) and messages (Message). It is closed when the tab must connect again.
-	pieces chan any
-}
-
 // A Message has the facts that a tab needs besides output.
 type Message struct {
 	State    *State  `json:"state,omitempty"`
 	States   []State `json:"states,omitempty"`
 	Size     *Size   `json:"size,omitempty"`
 	Replayed bool    `json:"replayed,omitempty"`
+	// Refused says why input was refused.
+	Refused string `json:"refused,omitempty"`
 }
 
 // A Size is the size of a terminal, in characters.
@@ -109,8 +101,9 @@ type run struct {
 }
 
 func newTerminal(command func() *exec.Cmd) *terminal {
-	return &terminal{command: command, viewers: map[*viewer]bool{}, states: map[string]State{},
-		size: pty.Winsize{Cols: 96, Rows: 24}}
+	t := &terminal{command: command, states: map[string]State{}, size: pty.Winsize{Cols: 96, Rows: 24}}
+	t.changed = sync.NewCond(&t.mu)
+	return t
 }
 
 // start starts the shell unless it runs. The caller holds the lock.
@@ -124,8 +117,9 @@ func (t *terminal) start() error {
 		return err
 	}
 	t.shell, t.file, t.ended, t.idle = cmd, file, make(chan struct{}), false
-	t.fresh = true
+	t.fresh, t.hurries, t.input = true, false, nil
 	go t.read(cmd, file, t.ended)
+	go t.feed(file)
 	return nil
 }
 
@@ -134,6 +128,11 @@ func (t *terminal) read(cmd *exec.Cmd, file *os.File, ended chan struct{}) {
 	var marks scanner
 	buffer := make([]byte, 32<<10)
 	for {
+		t.mu.Lock()
+		for t.isSlowed() {
+			t.changed.Wait()
+		}
+		t.mu.Unlock()
 		n, err := file.Read(buffer)
 		t.mu.Lock()
 		marks.scan(buffer[:n], t.print, t.found)
@@ -151,6 +150,7 @@ func (t *terminal) read(cmd *exec.Cmd, file *os.File, ended chan struct{}) {
 	t.print([]byte("\r\n[the shell has ended: press Enter for another one]\r\n"))
 	_ = file.Close()
 	t.file, t.now, t.idle = nil, nil, false
+	t.changed.Broadcast()
 	close(ended)
 }
 
@@ -159,33 +159,15 @@ func (t *terminal) print(text []byte) {
 	if len(text) == 0 {
 		return
 	}
-	text = bytes.Clone(text)
-	t.scroll = append(t.scroll, text...)
-	if over := len(t.scroll) - scrollback; over > 0 {
-		if newline := bytes.IndexByte(t.scroll[over:], '\n'); newline >= 0 {
-			over += newline + 1
-		}
-		t.scroll = bytes.Clone(t.scroll[over:])
+	if t.scroll = append(t.scroll, text...); len(t.scroll) > 2*scrollback {
+		t.scroll = bytes.Clone(lastLines(t.scroll, scrollback))
 	}
-	t.give(text)
+	t.show(text)
 	if r := t.now; r != nil && r.printing {
 		_, _ = r.out.Write(text)
 		if !r.passed && r.until != "" && strings.Contains(r.out.String(), r.until) {
 			r.passed = true
 			t.set(State{ID: r.id, Is: "passed", Says: "It runs: it printed “" + r.until + "”."})
-		}
-	}
-}
-
-// give sends a piece to all tabs. When a tab does not read its pieces, give closes its connection, and its page
-// connects again.
-func (t *terminal) give(piece any) {
-	for v := range t.viewers {
-		select {
-		case v.pieces <- piece:
-		default:
-			delete(t.viewers, v)
-			close(v.pieces)
 		}
 	}
 }
@@ -256,7 +238,7 @@ func (t *terminal) repeat(r *run) {
 // set keeps a state and sends it to the tabs. The caller holds the lock.
 func (t *terminal) set(s State) {
 	t.states[s.ID] = s
-	t.give(Message{State: &s})
+	t.tell(Message{State: &s})
 }
 
 // write types a command. It writes the command as pasted text, so that all lines of a block are one input. The caller
@@ -271,8 +253,7 @@ func (t *terminal) write(r *run) {
 	if r.root != "" && t.away {
 		text = fmt.Sprintf("(cd '%s' && %s)", strings.ReplaceAll(r.root, "'", `'\''`), text)
 	}
-	_, err := io.WriteString(t.file, begin+"\x1b[200~"+text+"\x1b[201~\r")
-	if err != nil {
+	if err := t.enter([]byte(begin + "\x1b[200~" + text + "\x1b[201~\r")); err != nil {
 		t.now = nil
 		t.set(State{ID: r.id, Is: "failed", Says: err.Error()})
 	}
@@ -302,62 +283,11 @@ func (t *terminal) run(r *run) {
 	t.write(r)
 }
 
-// keys sends keys to the shell. When the shell has ended, Enter starts another shell.
-func (t *terminal) keys(keys []byte) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.file == nil {
-		if bytes.ContainsAny(keys, "\r\n") {
-			return t.start()
-		}
-		return nil
-	}
-	_, err := t.file.Write(keys)
-	return err
-}
-
-// interrupt sends Ctrl-C.
-func (t *terminal) interrupt() { _ = t.keys([]byte{3}) }
-
-// resize sets the size of the terminal to that of the tab whose size changed last.
-func (t *terminal) resize(size Size) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if size.Columns < 2 || size.Rows < 2 || size.Columns == t.size.Cols && size.Rows == t.size.Rows {
-		return nil
-	}
-	t.size.Cols, t.size.Rows = size.Columns, size.Rows
-	t.give(Message{Size: &size})
-	if t.file == nil {
-		return nil
-	}
-	return pty.Setsize(t.file, &t.size)
-}
-
-// view adds a tab, which first gets the earlier output.
-func (t *terminal) view() *viewer {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	v := &viewer{pieces: make(chan any, backlog)}
-	v.pieces <- Message{Size: &Size{t.size.Cols, t.size.Rows}}
-	v.pieces <- bytes.Clone(t.scroll)
-	states := slices.Collect(maps.Values(t.states))
-	v.pieces <- Message{States: states, Replayed: true}
-	t.viewers[v] = true
-	return v
-}
-
-// leave removes a tab.
-func (t *terminal) leave(v *viewer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.viewers, v)
-}
-
 // stop ends the shell and every process that it has started in its session.
 func (t *terminal) stop(grace time.Duration, forever bool) error {
 	t.mu.Lock()
-	t.closed = t.closed || forever
+	t.closed, t.hurries = t.closed || forever, true
+	t.changed.Broadcast()
 	shell, file, ended := t.shell, t.file, t.ended
 	t.mu.Unlock()
 	if file == nil {

@@ -141,16 +141,16 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	t, err := s.terminals.get(name, of, background)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	connection := s.accept(w, r)
+	if connection == nil {
 		return
 	}
-	connection, err := websocket.Accept(w, r, nil)
-	if err != nil {
-		return // Accept has answered the request
-	}
 	defer connection.CloseNow()
+	t, err := s.terminals.get(name, of, background)
+	if err != nil {
+		_ = connection.Close(websocket.StatusGoingAway, err.Error())
+		return
+	}
 	if !background && name != more {
 		t.mu.Lock()
 		err = t.start()
@@ -166,9 +166,9 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	go func() {
 		defer cancel()
-		s.listen(ctx, connection, t, blocks, of)
+		s.listen(ctx, connection, t, v, blocks, of)
 	}()
-	send(ctx, connection, v)
+	send(ctx, connection, t, v)
 }
 
 // blocksOf returns the blocks of a terminal's page.
@@ -189,7 +189,7 @@ func (s *Server) blocksOf(name, of string) (blocks []*page.Block, background boo
 }
 
 // send sends a tab the output of its terminal.
-func send(ctx context.Context, connection *websocket.Conn, v *viewer) {
+func send(ctx context.Context, connection *websocket.Conn, t *terminal, v *viewer) {
 	alive := time.NewTicker(20 * time.Second)
 	defer alive.Stop()
 	for {
@@ -201,12 +201,12 @@ func send(ctx context.Context, connection *websocket.Conn, v *viewer) {
 			ping, cancel := context.WithTimeout(ctx, 10*time.Second)
 			err = connection.Ping(ping)
 			cancel()
-		case piece, ok := <-v.pieces:
-			if !ok {
-				_ = connection.Close(websocket.StatusTryAgainLater, "too slow")
-				return
+		case <-v.more:
+			for _, piece := range t.take(v) {
+				if err = sendOne(ctx, connection, piece); err != nil {
+					break
+				}
 			}
-			err = sendOne(ctx, connection, piece)
 		}
 		if err != nil {
 			return
@@ -228,6 +228,8 @@ func sendOne(ctx context.Context, connection *websocket.Conn, piece any) error {
 // A request is a request of a tab to a terminal.
 type request struct {
 	Size *Size `json:"size"`
+	// Drawn is how many bytes of output the tab has drawn.
+	Drawn int `json:"drawn"`
 	// Block is the number of the page's block to run.
 	Block *int `json:"block"`
 	// Command is the command of a button; ID names the button's action.
@@ -236,19 +238,23 @@ type request struct {
 }
 
 // listen receives keys and requests of a tab.
-func (s *Server) listen(ctx context.Context, connection *websocket.Conn, t *terminal, blocks []*page.Block, of string) {
-	connection.SetReadLimit(1 << 20)
+func (s *Server) listen(ctx context.Context, connection *websocket.Conn, t *terminal, v *viewer,
+	blocks []*page.Block, of string) {
+	connection.SetReadLimit(inputLimit + 1) // terminal.js refuses more
 	for {
 		kind, data, err := connection.Read(ctx)
 		if err != nil {
 			return
 		}
 		if kind == websocket.MessageBinary {
-			err = t.keys(data)
+			if err = t.keys(data); errors.Is(err, errInputRefused) {
+				t.refuse(v, err)
+				err = nil
+			}
 		} else {
 			var want request
 			if err = json.Unmarshal(data, &want); err == nil {
-				err = s.do(t, want, blocks, of)
+				err = s.do(t, v, want, blocks, of)
 			}
 		}
 		if err != nil {
@@ -258,10 +264,12 @@ func (s *Server) listen(ctx context.Context, connection *websocket.Conn, t *term
 	}
 }
 
-func (s *Server) do(t *terminal, want request, blocks []*page.Block, of string) error {
+func (s *Server) do(t *terminal, v *viewer, want request, blocks []*page.Block, of string) error {
 	switch {
 	case want.Size != nil:
-		return t.resize(*want.Size)
+		return t.resize(v, *want.Size)
+	case want.Drawn > 0:
+		t.drawn(v, want.Drawn)
 	case want.Block != nil:
 		if *want.Block < 0 || *want.Block >= len(blocks) || !isRunnable(blocks[*want.Block]) {
 			return errors.New("the page has no such block")

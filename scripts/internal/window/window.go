@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
@@ -44,20 +45,27 @@ type Config struct {
 	Grace time.Duration
 }
 
-// A Server is one window. It has a secret that only its first address contains.
+// A Server is one window.
 type Server struct {
 	Config
 	listener net.Listener
-	// key is in the first address, cookie in the browser that has opened this address.
-	key, cookie string
-	pages       *pages
-	terminals   terminals
-	assets      fs.FS
+	// cookie and secret are in the browser that has opened the first address: the browser sends the cookie, only pages of
+	// this server can send the secret.
+	cookie, secret string
+	pages          *pages
+	terminals      terminals
+	assets         fs.FS
+	// out gets a new address when the last one is used.
+	out io.Writer
+
+	mu sync.Mutex
+	// key is in the address, and is used once.
+	key string
 }
 
 // New listens; Serve answers.
 func New(c Config) (*Server, error) {
-	s := &Server{Config: c, key: rand.Text(), cookie: rand.Text()}
+	s := &Server{Config: c, key: rand.Text(), cookie: rand.Text(), secret: rand.Text()}
 	var err error
 	if s.assets, err = fs.Sub(web, "web"); err != nil {
 		return nil, err
@@ -81,15 +89,23 @@ func New(c Config) (*Server, error) {
 // host returns the only Host that a browser may name.
 func (s *Server) host() string { return s.listener.Addr().String() }
 
-// Address returns the first address, with the secret.
-func (s *Server) Address() string { return "http://" + s.host() + "/enter?key=" + s.key }
+// Address returns the address that opens the window in one browser.
+func (s *Server) Address() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return "http://" + s.host() + "/enter?key=" + s.key
+}
 
 // Serve answers until the context ends, and then ends every program that a terminal has started.
 func (s *Server) Serve(ctx context.Context, out io.Writer) error {
+	s.out = out
 	connections, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{Handler: s.guard(s.routes()), ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return connections }}
+		BaseContext: func(net.Listener) context.Context { return connections },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, isStranger{}, isOfAnotherUser(c))
+		}}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(s.listener) }()
 	var err error
@@ -116,17 +132,28 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /slides/sheets", s.sheets)
 	mux.HandleFunc("GET /page/{path...}", s.page)
 	mux.HandleFunc("GET /file/{path...}", s.file)
-	mux.Handle("GET /web/", http.StripPrefix("/web/", http.FileServerFS(s.assets)))
+	mux.HandleFunc("GET /web/{path...}", s.asset)
 	mux.HandleFunc("GET /picture", s.pictureFrame)
 	mux.HandleFunc("GET /terminal", s.terminal)
-	mux.HandleFunc("GET /exercises", s.exercises)
-	mux.HandleFunc("GET /exercises/{id}", s.exercise)
-	mux.HandleFunc("POST /exercises/{id}/open", s.openFile)
-	mux.HandleFunc("GET /loop/sources", s.loopSources)
+	mux.HandleFunc("GET /known", s.private(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	mux.HandleFunc("GET /exercises", s.private(s.exercises))
+	mux.HandleFunc("GET /exercises/{id}", s.private(s.exercise))
+	mux.HandleFunc("POST /exercises/{id}/open", s.private(s.openFile))
+	mux.HandleFunc("GET /loop/sources", s.private(s.loopSources))
 	mux.HandleFunc("GET /loop/records/{source}", s.records)
-	mux.HandleFunc("GET /loop/state", s.loopState)
-	mux.HandleFunc("GET /loop/object", s.loopObject)
+	mux.HandleFunc("GET /loop/state", s.private(s.loopState))
+	mux.HandleFunc("GET /loop/object", s.private(s.loopObject))
 	return mux
+}
+
+// asset serves a file of the web page, but no list of a folder.
+func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
+	info, err := fs.Stat(s.assets, r.PathValue("path"))
+	if err != nil || info.IsDir() {
+		http.NotFound(w, r)
+		return
+	}
+	http.ServeFileFS(w, r, s.assets, r.PathValue("path"))
 }
 
 // below returns the path of a file in the checkout.

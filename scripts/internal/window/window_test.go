@@ -21,6 +21,7 @@ import (
 	"github.com/coder/websocket"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/output"
 	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/process"
 )
@@ -114,8 +115,10 @@ type fixture struct {
 	*Server
 	client *http.Client
 	root   string
-	end    context.CancelFunc
-	ended  chan error
+	// printed is what the window has printed.
+	printed *output.Buffer
+	end     context.CancelFunc
+	ended   chan error
 	// refuses means that the browser may report errors of its connection.
 	refuses atomic.Bool
 }
@@ -160,12 +163,21 @@ func startAt(t *testing.T, root string, port int) *fixture {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(context.Background()) // it outlives the browser, which ends at the cleanup
-	f := &fixture{Server: server, root: root, end: end, ended: make(chan error, 1)}
-	go func() { f.ended <- server.Serve(ctx, io.Discard) }()
+	f := &fixture{Server: server, root: root, printed: &output.Buffer{}, end: end, ended: make(chan error, 1)}
+	go func() { f.ended <- server.Serve(ctx, f.printed) }()
 	jar, _ := cookiejar.New(nil)
-	f.client = &http.Client{Jar: jar}
+	f.client = &http.Client{Jar: jar, Transport: pageOf{f}}
 	t.Cleanup(func() { f.close(t) })
 	return f
+}
+
+// pageOf sends the second secret with each request, as a page of the window does.
+type pageOf struct{ *fixture }
+
+func (p pageOf) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+p.secret)
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 // close ends the window as Ctrl-C does.
@@ -235,6 +247,12 @@ func TestOnlyTheReadersBrowserIsAnswered(t *testing.T) {
 		"records for another site":       {path: "/loop/records/cluster", cookie: cookie, origin: "http://attacker.example", upgrade: true},
 		"objects without a cookie":       {path: "/loop/state"},
 		"an object for another site":     {path: "/loop/object?resource=/v1/secrets&name=a", cookie: cookie, origin: "http://attacker.example"},
+		"exercises without the secret":   {path: "/exercises", cookie: cookie},
+		"an exercise without the secret": {path: "/exercises/04.1", cookie: cookie},
+		"an editor without the secret":   {method: "POST", path: "/exercises/04.1/open", cookie: cookie, origin: "http://" + f.host()},
+		"sources without the secret":     {path: "/loop/sources", cookie: cookie},
+		"objects without the secret":     {path: "/loop/state", cookie: cookie},
+		"an object without the secret":   {path: "/loop/object?resource=/v1/pods&name=a", cookie: cookie},
 		"objects by DNS rebinding":       {path: "/loop/state", cookie: cookie, host: "attacker.example"},
 	}
 	for name, test := range tests {
@@ -269,6 +287,59 @@ func TestOnlyTheReadersBrowserIsAnswered(t *testing.T) {
 	}
 }
 
+// TestTheCookieAloneOpensNoSocket shows that a server on another port, which gets the cookie, gets no shell.
+func TestTheCookieAloneOpensNoSocket(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	for _, path := range []string{"/terminal?name=page&page=README.md", "/loop/records/cluster"} {
+		for name, first := range map[string]string{"no secret": "", "a wrong secret": "AAAA", "the cookie": f.cookie, "the key": f.key,
+			"a command": `{"command":"touch came"}`} {
+			connection, _, err := websocket.Dial(t.Context(), "ws://"+f.host()+path, &websocket.DialOptions{HTTPClient: f.client,
+				HTTPHeader: http.Header{"Origin": {"http://" + f.host()}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = connection.Write(t.Context(), websocket.MessageText, []byte(first))
+			if err == nil {
+				_, _, err = connection.Read(t.Context())
+			}
+			if websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+				t.Errorf("%s with %s: %v", path, name, err)
+			}
+		}
+	}
+	if len(f.terminals.all) > 0 {
+		t.Errorf("%d terminals were made", len(f.terminals.all))
+	}
+}
+
+func TestTheKeyIsUsedOnce(t *testing.T) {
+	f := start(t)
+	first := f.Address()
+	f.enter(t)
+	if code, body := f.get(t, first); code != http.StatusOK || strings.Contains(body, f.secret) {
+		t.Errorf("the same browser with the used key: %d %s", code, body)
+	}
+	other, err := http.Get(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Body.Close()
+	if other.StatusCode != http.StatusForbidden || len(other.Cookies()) > 0 {
+		t.Errorf("another browser with the used key: %s, %v", other.Status, other.Cookies())
+	}
+	if printed := f.printed.String(); f.Address() == first || !strings.Contains(printed, f.Address()) {
+		t.Errorf("the window printed %q", printed)
+	}
+	if other, err = http.Get(f.Address()); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Body.Close()
+	if other.StatusCode != http.StatusOK || len(other.Cookies()) != 1 {
+		t.Errorf("another browser with the new key: %s", other.Status)
+	}
+}
+
 func TestTheSameTerminalRequestIsAcceptedFromTheWindow(t *testing.T) {
 	f := start(t)
 	connection := f.dial(t, "commands", "")
@@ -289,6 +360,9 @@ func (f *fixture) dialPath(t *testing.T, path string) *websocket.Conn {
 		t.Fatal(err)
 	}
 	connection.SetReadLimit(1 << 20)
+	if err := connection.Write(t.Context(), websocket.MessageText, []byte(f.secret)); err != nil {
+		t.Fatal(err)
+	}
 	return connection
 }
 
@@ -297,9 +371,9 @@ func TestNoOtherFileOfTheMachineIsServed(t *testing.T) {
 	f.enter(t)
 	for _, path := range []string{"/page/../secret.txt", "/page/..%2fsecret.txt", "/file/..%2f..%2fsecret.txt", "/file/unlinked.txt",
 		"/page/unlinked.txt", "/file//etc/passwd", "/page/%2fetc%2fpasswd", "/web/../window.go", "/web/..%2fwindow.go", "/file/",
-		"/file/../secret.txt"} {
+		"/file/../secret.txt", "/web/", "/web/vendor", "/web/vendor/", "/web/vendor/xterm/", "/web/.", "/web//vendor/"} {
 		code, body := f.get(t, "http://"+f.host()+path)
-		if code == http.StatusOK && !strings.Contains(body, "vendor/") || strings.Contains(body, "a secret") || strings.Contains(body, "nobody links") {
+		if code == http.StatusOK || strings.Contains(body, "a secret") || strings.Contains(body, "nobody links") {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}

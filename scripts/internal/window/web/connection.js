@@ -18,6 +18,9 @@ function show(sentence = "") {
   bar.hidden = !sentence;
 }
 
+/** The second secret of the window. Other ports of this machine get the cookie, but not this. */
+const secret = () => localStorage.getItem("secret") ?? "";
+
 /**
  * Asks the server. The answer when no server is there has the code 503.
  * @param {string} path
@@ -25,7 +28,7 @@ function show(sentence = "") {
  */
 export async function load(path, options) {
   try {
-    const answer = await fetch(path, options);
+    const answer = await fetch(path, { ...options, headers: { Authorization: `Bearer ${secret()}` } });
     if (answer.status === 403) show(await answer.clone().text());
     else show();
     return answer;
@@ -35,7 +38,17 @@ export async function load(path, options) {
   }
 }
 
+/**
+ * Opens a WebSocket.
+ * @param {string} path
+ */
+export function dial(path) {
+  const socket = new WebSocket(`ws://${location.host}${path}`);
+  socket.addEventListener("open", () => socket.send(secret()));
+  return socket;
+}
+
 /** Asks whether the server still answers this web page. */
 export function ask() {
-  return load("/web/icon.svg");
+  return load("/known");
 }

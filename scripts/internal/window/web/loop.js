@@ -2,6 +2,7 @@
 // The loop of programs: columns for users, the API server and each program, and an arrow for each event that is
 // delivered and each request, at its time. The view is live, stands at one arrow, or replays the kept records.
 
+import { dial, load } from "./connection.js";
 import { announce, element } from "./dom.js";
 import { clockOf, gap, isLease, isRead, isUnanswered, Ledger, nameAndProcess, nameOf, timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
@@ -81,8 +82,8 @@ export class Loop {
   /** Shows the view. The view connects when it is shown for the first time, and when a check has run again. */
   async show() {
     const was = this.verdict()?.time;
-    const answer = await fetch("/loop/sources").catch(() => undefined);
-    if (answer?.ok) this.verdicts = await answer.json() ?? [];
+    const answer = await load("/loop/sources");
+    if (answer.ok) this.verdicts = await answer.json() ?? [];
     this.choice.replaceChildren(element("option", { value: cluster }, "Local cluster, live"),
       ...this.verdicts.map((one) => element("option", { value: one.exercise },
         `Last check of ${one.exercise}: ${one.passed ? "passed" : "failed"}`)));
@@ -135,7 +136,7 @@ export class Loop {
   /** Takes records. After a lost connection, records that are known already arrive again. */
   listen() {
     this.socket?.close();
-    const socket = new WebSocket(`ws://${location.host}/loop/records/${encodeURIComponent(this.source)}`);
+    const socket = dial(`/loop/records/${encodeURIComponent(this.source)}`);
     this.socket = socket;
     socket.addEventListener("message", (event) => {
       if (socket === this.socket) this.take(JSON.parse(event.data));

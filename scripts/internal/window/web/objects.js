@@ -1,6 +1,7 @@
 // @ts-check
 // The objects of the local cluster as a tree, one object as YAML with its managers, and the actions of a user on them.
 
+import { load } from "./connection.js";
 import { element, showState } from "./dom.js";
 import { nameAndProcess } from "./ledger.js";
 
@@ -72,9 +73,9 @@ export class Objects {
     const operators = ledger.operators();
     for (const { by } of ledger.all) if (by?.pid && operators.has(by.name ?? "")) processes.set(by.pid, by);
     for (const pid of [...processes.keys()].slice(-16)) query.append("pid", String(pid));
-    const answer = await fetch(`/loop/state?${query}`).catch(() => undefined);
+    const answer = await load(`/loop/state?${query}`);
     /** @type {{objects: Thing[], programs: Program[], cluster?: string, away?: string}} */
-    const state = answer?.ok ? await answer.json() : { objects: [], programs: [], away: "The window's server does not answer." };
+    const state = answer.ok ? await answer.json() : { objects: [], programs: [], away: "The window's server does not answer." };
     this.away = state.away ?? "";
     this.all = state.objects;
     this.programs = state.programs.filter((one) => one.executable === processes.get(one.pid)?.executable)
@@ -202,9 +203,9 @@ export class Objects {
     const shown = this.shown;
     if (!shown) return;
     const { resource, namespace, name } = shown;
-    const answer = await fetch(`/loop/object?${new URLSearchParams({ resource, namespace, name })}`).catch(() => undefined);
+    const answer = await load(`/loop/object?${new URLSearchParams({ resource, namespace, name })}`);
     /** @type {Managed} */
-    const object = answer?.ok ? await answer.json() : { away: "The window's server does not answer." };
+    const object = answer.ok ? await answer.json() : { away: "The window's server does not answer." };
     if (shown !== this.shown) return; // another object was chosen meanwhile
     let is = object.deleted ? "deleted" : object.away ? "as it was before" : "now";
     if (!object.away) {

@@ -1,7 +1,8 @@
 // @ts-check
 // A terminal of the page: it shows what a shell in the server prints, and sends it keys.
 
-import { ask, closed } from "./connection.js";
+import { ask, closed, dial } from "./connection.js";
+import { element } from "./dom.js";
 import { FitAddon } from "./vendor/xterm/addon-fit.mjs";
 import { Terminal } from "./vendor/xterm/xterm.mjs";
 
@@ -14,6 +15,8 @@ const themes = {
     brightYellow: "#7a5b00", brightBlue: "#1f5fa8", brightMagenta: "#84329b", brightCyan: "#1f6f8b", brightWhite: "#24292e" },
   dark: { background: "#14181b", foreground: "#dfe3e6", cursor: "#7cc4dc", selectionBackground: "#2d4a55" },
 };
+// As inputLimit in input.go.
+const inputLimit = 1 << 20;
 const scheme = matchMedia("(prefers-color-scheme: dark)");
 
 /** A terminal in an element, by the names of its page and itself. */
@@ -28,7 +31,7 @@ export class PageTerminal {
     this.name = name;
     this.place = place;
     this.onState = onState;
-    this.address = `ws://${location.host}/terminal?` + new URLSearchParams({ name, page });
+    this.address = "/terminal?" + new URLSearchParams({ name, page });
     this.silent = true; // while old output is shown, answers to its queries are not for the shell
     this.pause = 250;
     /** @type {string[]} */
@@ -43,6 +46,8 @@ export class PageTerminal {
     this.terminal.attachCustomKeyEventHandler((/** @type {KeyboardEvent} */ event) => !event.altKey || event.ctrlKey);
     scheme.addEventListener("change", () => this.paint());
     this.paint();
+    this.refused = element("p", { class: "refused-input", role: "alert", hidden: true });
+    place.append(this.refused);
     this.opened = false;
     this.tried = false;
     this.connect();
@@ -78,7 +83,7 @@ export class PageTerminal {
   }
 
   connect() {
-    const socket = new WebSocket(this.address);
+    const socket = dial(this.address);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
     this.silent = true;
@@ -89,7 +94,7 @@ export class PageTerminal {
       this.pause = 250;
       for (const text of this.unsent.splice(0)) socket.send(text);
     });
-    socket.addEventListener("message", (event) => this.take(event.data));
+    socket.addEventListener("message", (event) => this.take(event.data, socket));
     socket.addEventListener("close", () => {
       this.place.dataset.connected = "no";
       this.unsent = [];
@@ -100,14 +105,18 @@ export class PageTerminal {
     });
   }
 
-  /** @param {ArrayBuffer | string} data */
-  take(data) {
+  /**
+   * @param {ArrayBuffer | string} data
+   * @param {WebSocket} socket
+   */
+  take(data, socket) {
     if (typeof data !== "string") {
-      this.terminal.write(new Uint8Array(data));
+      this.terminal.write(new Uint8Array(data), () => socket.send(JSON.stringify({ drawn: data.byteLength })));
       return;
     }
     const message = JSON.parse(data);
     if (message.size) this.terminal.resize(message.size.columns, message.size.rows);
+    if (message.refused) this.refuse(message.refused);
     for (const state of message.states ?? []) this.onState(state);
     if (message.state) this.onState(message.state);
     if (message.replayed) {
@@ -122,7 +131,17 @@ export class PageTerminal {
 
   /** @param {string} keys */
   sendKeys(keys) {
-    if (!this.silent && this.socket?.readyState === WebSocket.OPEN) this.socket.send(new TextEncoder().encode(keys));
+    if (this.silent || this.socket?.readyState !== WebSocket.OPEN) return;
+    const bytes = new TextEncoder().encode(keys);
+    this.refused.hidden = true;
+    if (bytes.length <= inputLimit) this.socket.send(bytes);
+    else this.refuse("The input was refused: a terminal takes at most 1 MiB at once.");
+  }
+
+  /** @param {string} sentence */
+  refuse(sentence) {
+    this.refused.textContent = sentence;
+    this.refused.hidden = false;
   }
 
   /**

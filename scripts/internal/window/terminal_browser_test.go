@@ -1,0 +1,105 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// shownText is the text of the rows that the page's terminal shows.
+const shownText = `[...document.querySelectorAll("#panel-page .xterm-accessibility-tree > div")].map(row => row.textContent.trimEnd()).join("\n")`
+
+// waitForText waits until the terminal's rows contain a text, and returns how long it took.
+func waitForText(t *testing.T, ctx context.Context, want string) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	var got string
+	for !strings.Contains(got, want) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("the terminal shows %q, want %q", got, want)
+		}
+		do(t, ctx, chromedp.Evaluate(shownText, &got))
+		time.Sleep(20 * time.Millisecond)
+	}
+	return time.Since(begin)
+}
+
+// typed types a line into the page's terminal.
+func typed(line string) chromedp.Tasks {
+	return chromedp.Tasks{chromedp.Evaluate(`document.querySelector("#panel-page .xterm-helper-textarea").focus()`, nil),
+		chromedp.KeyEvent(line), chromedp.KeyEvent(kb.Enter)}
+}
+
+var ctrlC = chromedp.KeyEvent("c", chromedp.KeyModifiers(2))
+
+func TestOutputWithoutEndEndsByCtrlC(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	do(t, ctx, typed("yes an output without end"))
+	waitForText(t, ctx, "an output without end\nan output without end")
+	do(t, ctx, chromedp.Poll(`performance.now() > 15000`, nil), ctrlC) // it has printed for some time
+	if took := waitForText(t, ctx, "^C"); took > 2*time.Second {
+		t.Errorf("the prompt came after %s", took)
+	}
+}
+
+func TestSixtyMegabytesOfOutputArriveOrAreLeftOutInWords(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	const line = "a line of the sixty megabytes that a program prints"
+	do(t, ctx, typed("yes "+line+" | head -c 60000000; echo the end $((6*7))"))
+	if took := waitForText(t, ctx, "the end 42"); took > time.Minute {
+		t.Errorf("60 MB took %s", took)
+	}
+}
+
+// paste pastes lines of some bytes into the page's terminal.
+func paste(bytes int) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`(() => {
+		const place = document.querySelector("#panel-page .xterm-helper-textarea"), data = new DataTransfer();
+		data.setData("text/plain", Array.from({ length: %d }, (_, i) => ("line " + i + " ").padEnd(59, "x")).join("\n"));
+		place.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+	})()`, bytes/60), nil)
+}
+
+func TestAPasteInTheBrowserArrivesOrIsRefused(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	do(t, ctx, typed("clear; cat; echo the end $((6*7))"), paste(3<<20))
+	says(t, ctx, "#panel-page .refused-input:not([hidden])", "refused: a terminal takes at most 1 MiB")
+	do(t, ctx, chromedp.KeyEvent("now"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotVisible("#panel-page .refused-input"))
+	waitForText(t, ctx, "now\nnow") // cat runs, and nothing of the paste came before
+	do(t, ctx, ctrlC, typed("clear; sleep 1000"))
+	for _, size := range []int{3000, 20_000, 60_000, 100_000} {
+		do(t, ctx, paste(size))
+		waitForText(t, ctx, "line 40")
+		do(t, ctx, ctrlC)
+		waitForText(t, ctx, "^C")
+		do(t, ctx, typed(fmt.Sprintf("clear; echo alive $((%d+1)); sleep 1000", size)))
+		waitForText(t, ctx, fmt.Sprintf("alive %d", size+1))
+	}
+}
+
+func TestAClosedNarrowTabGivesTheWidthBack(t *testing.T) {
+	f := start(t)
+	wide := f.browser(t)
+	columns := func() (columns string) {
+		do(t, wide, typed(`clear; echo "columns $(tput cols) of $((6*7))"`))
+		waitForText(t, wide, " of 42")
+		do(t, wide, chromedp.Evaluate(`(`+shownText+`).match(/columns (\d+) of/)[1]`, &columns))
+		return columns
+	}
+	was := columns()
+	narrow := f.tab(t, wide)
+	do(t, narrow, chromedp.EmulateViewport(700, 600))
+	do(t, wide, cdppage.BringToFront()) // a hidden tab draws nothing
+	eventually(t, func() bool { return columns() != was })
+	do(t, narrow, cdppage.Close())
+	eventually(t, func() bool { return columns() == was })
+}

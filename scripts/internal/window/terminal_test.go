@@ -1,0 +1,213 @@
+package window
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// tabOfTest is a tab that shows a page's terminal, without a browser.
+type tabOfTest struct {
+	*testing.T
+	connection *websocket.Conn
+	// shown has all output, told the last message.
+	shown strings.Builder
+	told  Message
+	// lazy means that the tab does not report what it draws.
+	lazy bool
+}
+
+func (f *fixture) newTab(t *testing.T) *tabOfTest {
+	t.Helper()
+	tab := &tabOfTest{T: t, connection: f.dial(t, "page", "README.md")}
+	t.Cleanup(func() { _ = tab.connection.CloseNow() })
+	return tab
+}
+
+func (tab *tabOfTest) keys(keys string) {
+	tab.Helper()
+	if err := tab.connection.Write(tab.Context(), websocket.MessageBinary, []byte(keys)); err != nil {
+		tab.Fatal(err)
+	}
+}
+
+func (tab *tabOfTest) send(request string) {
+	tab.Helper()
+	if err := tab.connection.Write(tab.Context(), websocket.MessageText, []byte(request)); err != nil {
+		tab.Fatal(err)
+	}
+}
+
+// until reads what the tab gets until it is right.
+func (tab *tabOfTest) until(what string, isRight func() bool) {
+	tab.Helper()
+	ctx, cancel := context.WithTimeout(tab.Context(), time.Minute)
+	defer cancel()
+	for !isRight() {
+		kind, data, err := tab.connection.Read(ctx)
+		if err != nil {
+			shown := tab.shown.String()
+			tab.Fatalf("%s did not come: %v; the end of %d bytes is %q, the last message %+v", what, err, len(shown),
+				shown[max(0, len(shown)-500):], tab.told)
+		}
+		if kind == websocket.MessageText {
+			tab.told = Message{}
+			if err := json.Unmarshal(data, &tab.told); err != nil {
+				tab.Fatal(err)
+			}
+			continue
+		}
+		tab.shown.Write(data)
+		if !tab.lazy {
+			tab.send(fmt.Sprintf(`{"drawn":%d}`, len(data)))
+		}
+	}
+}
+
+// shows waits until a text comes that has not come before.
+func (tab *tabOfTest) shows(text string) {
+	tab.Helper()
+	tab.until(text, func() bool { return strings.Contains(tab.shown.String(), text) })
+	tab.shown.Reset()
+}
+
+// waitsFor makes the terminal run a program that opens a pipe, which is a sign that it runs and does not read the
+// terminal. The returned function lets the program end.
+func (tab *tabOfTest) waitsFor(f *fixture, then string) (end func()) {
+	tab.Helper()
+	pipe := filepath.Join(f.root, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil && !os.IsExist(err) {
+		tab.Fatal(err)
+	}
+	tab.keys("cat pipe" + then + "\r")
+	file, err := os.OpenFile(pipe, os.O_WRONLY, 0) // until cat has opened it, too
+	if err != nil {
+		tab.Fatal(err)
+	}
+	return func() { _ = file.Close() }
+}
+
+// lines returns lines of at least some bytes.
+func lines(bytes int) string {
+	var text strings.Builder
+	for i := 0; text.Len() < bytes; i++ {
+		fmt.Fprintf(&text, "line %-54d\r", i)
+	}
+	return text.String()
+}
+
+func TestCtrlCEndsAProgramThatDoesNotReadAPaste(t *testing.T) {
+	f := start(t)
+	tab := f.newTab(t)
+	tab.shows("checkout")
+	for _, size := range []int{3000, 5000, 10_000, 20_000, 60_000, 100_000, 1 << 19} {
+		end := tab.waitsFor(f, "")
+		tab.keys(lines(size))
+		other := f.newTab(t) // a second tab opens meanwhile, and has another width
+		other.send(fmt.Sprintf(`{"size":{"columns":%d,"rows":24}}`, 100+size%7))
+		other.until("its size", func() bool { return other.told.Size != nil && int(other.told.Size.Columns) == 100+size%7 })
+		_ = other.connection.CloseNow()
+		tab.keys("\x03")
+		tab.shows("^C")
+		end()
+		tab.keys(fmt.Sprintf("echo $((%d+1)) alive\r", size))
+		tab.shows(fmt.Sprintf("%d alive", size+1)) // no line of the paste came before it
+	}
+}
+
+func TestTheWindowEndsWhileAPasteWaits(t *testing.T) {
+	f := start(t)
+	tab := f.newTab(t)
+	tab.shows("checkout")
+	end := tab.waitsFor(f, "")
+	defer end()
+	tab.keys(lines(100_000))
+	tab.shows("line 50") // the rest waits
+	f.close(t)
+}
+
+func TestAPasteArrivesWhenTheProgramReads(t *testing.T) {
+	f := start(t)
+	tab := f.newTab(t)
+	tab.shows("checkout")
+	end := tab.waitsFor(f, "; stty -echo; wc -l")
+	paste := lines(1 << 19)
+	tab.keys(paste + "\x04")
+	end()
+	tab.shows(fmt.Sprintf("%d\r\n", strings.Count(paste, "\r")))
+}
+
+func TestAPasteThatDoesNotFitIsRefusedInWords(t *testing.T) {
+	f := start(t)
+	tab := f.newTab(t)
+	tab.shows("checkout")
+	end := tab.waitsFor(f, "")
+	defer end()
+	tab.keys(lines(700_000))
+	tab.keys(lines(700_000))
+	tab.until("the refusal", func() bool { return strings.Contains(tab.told.Refused, "at most 1 MiB") })
+	tab.keys("\x03")
+	tab.shows("^C")
+}
+
+func TestTheTerminalHasTheWidthOfATabThatIsThere(t *testing.T) {
+	f := start(t)
+	wide, narrow := f.newTab(t), f.newTab(t)
+	wide.shows("checkout")
+	is := func(columns uint16) func() bool {
+		return func() bool { return wide.told.Size != nil && wide.told.Size.Columns == columns }
+	}
+	wide.send(`{"size":{"columns":150,"rows":30}}`)
+	wide.until("its size", is(150))
+	narrow.send(`{"size":{"columns":40,"rows":20}}`)
+	wide.until("the size of the narrow tab", is(40))
+	if err := narrow.connection.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Fatal(err)
+	}
+	wide.until("its size", is(150))
+	wide.keys("stty size\r")
+	wide.shows("30 150")
+}
+
+// TestATabThatDrawsNothing slows a program down for a moment, and holds a bounded part of its output.
+func TestATabThatDrawsNothing(t *testing.T) {
+	f := start(t)
+	tab := f.newTab(t)
+	tab.shows("checkout")
+	tab.lazy = true
+	const size = 4 << 20
+	tab.keys(fmt.Sprintf("yes | head -c %d; echo the end $((6*7)); touch ended\r", size))
+	eventually(t, func() bool { _, err := os.Stat(filepath.Join(f.root, "ended")); return err == nil })
+	terminal, err := f.terminals.get("page", "README.md", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	tab.until("all that was kept for it", func() bool {
+		kept = tab.shown.Len()
+		return kept > high
+	})
+	if kept > 2*high {
+		t.Errorf("the window kept %d bytes for the tab", kept)
+	}
+	if strings.Contains(tab.shown.String(), "the end 42") {
+		t.Error("all output was kept")
+	}
+	terminal.mu.Lock()
+	if held := cap(terminal.scroll); held > 8*scrollback {
+		t.Errorf("the terminal holds %d bytes", held)
+	}
+	terminal.mu.Unlock()
+	tab.lazy = false
+	tab.send(fmt.Sprintf(`{"drawn":%d}`, 2*kept))
+	tab.shows("KiB of output are not shown")
+	tab.shows("the end 42")
+}
