@@ -54,11 +54,10 @@ func (r *DatabaseBackupReconciler) followDeleteJob(
 	before, end := condition(b.Status.Conditions, databasesv1.ConditionReady), finished(job)
 	blocker := podBlocker(job.Name, o, before)
 	result, known := outcomeOf(job, o.pods, o.now)
-	confirmed := result.succeeded && result.result.Verb == componentDelete
 	podsGone := end != nil && end.Type == batchv1.JobComplete && len(o.pods) == 0
 	why := explanation{reason: databasesv1.ReasonDeleting}
 	switch {
-	case confirmed, podsGone && before.Reason != databasesv1.ReasonDeleteFailed:
+	case result.succeeded, podsGone && before.Reason != databasesv1.ReasonDeleteFailed:
 		return 0, r.reconcileFinalizer(ctx, b, false)
 	case end == nil && blocker != nil:
 		why = *blocker
@@ -69,10 +68,6 @@ func (r *DatabaseBackupReconciler) followDeleteJob(
 	case !known:
 		why.message = fmt.Sprintf("Job %s has ended, and its pod does not report how yet", job.Name)
 	default:
-		if result.succeeded {
-			result.message = fmt.Sprintf("Job %s did not delete the files, but ran %s: does the image have pgbackup?",
-				job.Name, result.result.Verb)
-		}
 		result.because(blocker)
 		why = explanation{databasesv1.ReasonDeleteFailed,
 			result.message + ": delete Job " + job.Name + " to try again, or set spec.deletionPolicy to Retain"}

@@ -17,7 +17,7 @@ import (
 func deleteFiles(x *backup) { x.Spec.DeletionPolicy = databasesv1.DeleteFiles }
 
 // deletedFiles is the result of a good deletion.
-var deletedFiles = &result{Verb: "delete", Succeeded: true, Reason: "DeleteSucceeded", Message: "3 files"}
+var deletedFiles = &result{Verb: "delete", Succeeded: true, Reason: "DeleteSucceeded", Message: "3 snapshots"}
 
 // gone reports whether the DatabaseBackup is gone.
 func (b *fixture) gone() bool {
@@ -93,12 +93,14 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 
 // An image without pgbackup may succeed and do nothing: then the files still exist.
 func TestADeletionWithoutAResultIsNotTrusted(t *testing.T) {
-	for name, said := range map[string]*result{
-		"nothing": nil, "another verb": {Verb: "backup", Succeeded: true, Reason: "BackupSucceeded"}} {
+	for name, message := range map[string]string{
+		"nothing": "", "another verb": `{"verb":"backup","succeeded":true,"reason":"BackupSucceeded"}`} {
 		t.Run(name, func(t *testing.T) {
 			b := newDeletion(t)
 			job := b.job("orders-delete")
-			b.run(job, b.ended(0, "Completed", said))
+			status := b.ended(0, "Completed", nil)
+			end(&status).Message = message
+			b.run(job, status)
 			b.finish(job, "")
 			b.reconcile()
 			b.is("Ready: False DeleteFailed")
@@ -202,4 +204,24 @@ func TestAPolicyThatChangesChangesTheFinalizer(t *testing.T) {
 		t.Error(got)
 	}
 	b.edit(func(x *backup) { x.Finalizers = nil })
+}
+
+// A store outside of the cluster may be out of reach for long: that is reported, and the user can let the backups go.
+func TestADeletionFromAStoreThatIsOutOfReachIsReported(t *testing.T) {
+	b := newFixture(t, deleteFiles, func(x *backup) {
+		x.Spec.Destination = &databasesv1.Destination{S3: &databasesv1.S3Destination{Endpoint: "https://s3.example.com",
+			Bucket: "company", CredentialsSecretRef: databasesv1.SecretReference{Name: "store"}}}
+	})
+	b.reconcile()
+	b.removed()
+	b.is("Ready: False Deleting")
+	job := b.job("orders-delete")
+	b.run(job, b.ended(1, "Error", &result{Verb: verbDelete, Reason: "RepositoryUnreachable", Message: "no answer"}))
+	b.finish(job, batchv1.JobReasonBackoffLimitExceeded)
+	b.reconcile()
+	b.is("Ready: False DeleteFailed")
+	b.mentions("Ready", "no answer", "set spec.deletionPolicy to Retain")
+	b.edit(func(x *backup) { x.Spec.DeletionPolicy = databasesv1.RetainFiles })
+	b.reconcile()
+	b.mustBeGone()
 }

@@ -399,7 +399,7 @@ func TestReplaceDoesNotForgetWhatHasJustEnded(t *testing.T) {
 	b.at(5, 0)
 	b.finish(job, "")
 	b.reconcile()
-	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
+	b.run(job, b.ended(0, "Completed", b.taken(job.Name)...))
 	b.reconcile()
 	b.is("BackupSucceeded: True BackupSucceeded")
 	if s := b.backup().Status; len(s.Backups) != 1 || s.LastBackupTime == nil ||
