@@ -139,7 +139,7 @@ func TestCrashInBackups(t *testing.T) {
 	})
 }
 
-// One Job deletes the files, and then the DatabaseBackup is deleted.
+// One Job deletes the backups, and then the DatabaseBackup is deleted.
 func TestCrashInADeletion(t *testing.T) {
 	(&crashTable{}).run(t, 3, func(t *testing.T) *fixture {
 		b := newFixture(t, deleteFiles)
@@ -157,13 +157,13 @@ func TestCrashInADeletion(t *testing.T) {
 			}
 		}
 		if runs != 1 || !b.gone() {
-			problems = append(problems, fmt.Sprintf("%d Jobs deleted files, and the DatabaseBackup is gone: %v", runs, b.gone()))
+			problems = append(problems, fmt.Sprintf("%d Jobs deleted backups, and the DatabaseBackup is gone: %v", runs, b.gone()))
 		}
 		return runs, problems
 	})
 }
 
-// A restore may drop a database: it begins only once, wherever the operator crashes, and even if a user deletes its Job
+// A restore begins only once, wherever the operator crashes, and even if a user deletes its Job
 // afterwards.
 func TestCrashInARestore(t *testing.T) {
 	(&crashTable{}).run(t, 4, func(t *testing.T) *fixture {

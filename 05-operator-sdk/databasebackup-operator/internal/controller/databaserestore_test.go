@@ -127,8 +127,7 @@ func TestARestoreWaitsForItsDatabaseBackup(t *testing.T) {
 	b.want("Unknown Restoring")
 }
 
-// A user who creates a DatabaseBackup of that name months later does not expect that a restore begins and replaces a
-// database.
+// A user who creates a DatabaseBackup of that name months later does not expect that a restore begins.
 func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
 	b := newFixture(t)
 	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.DatabaseBackupName = "other" })

@@ -335,7 +335,7 @@ func TestARestoreNeverChanges(t *testing.T) {
 	}
 }
 
-// The place of the files never changes: the operator would forget the files at the old place. The sample of the
+// The place of the backups never changes: the operator would forget the backups at the old place. The sample of the
 // original operator, which names no destination, may get a destination.
 func TestWhereTheFilesAreNeverChanges(t *testing.T) {
 	c, namespace := newClient(t)
