@@ -10,10 +10,10 @@ import (
 // exists, the operator copies the value to status.lastHandledTrigger. The Job has the annotation too.
 const TriggerAnnotation = "databases.test.io/trigger"
 
-// FilesFinalizer keeps a DatabaseBackup with deletionPolicy Delete until its files are gone.
+// FilesFinalizer keeps a DatabaseBackup with deletionPolicy Delete until its snapshots are gone.
 const FilesFinalizer = "databases.test.io/files"
 
-// MaxBackups is the number of backups that status lists: the newest backups. The volume may hold more.
+// MaxBackups is the number of backups that status lists: the newest backups. The repository may hold more.
 const MaxBackups = 50
 
 // ConcurrencyPolicy says what happens when a run is due and the previous run is still in progress.
@@ -28,15 +28,15 @@ const (
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
-// DeletionPolicy says what happens to the files when the DatabaseBackup is deleted.
+// DeletionPolicy says what happens to the snapshots when the DatabaseBackup is deleted.
 //
 // +kubebuilder:validation:Enum=Retain;Delete
 type DeletionPolicy string
 
 const (
-	// RetainFiles: the files stay where they are.
+	// RetainFiles: the snapshots stay where they are.
 	RetainFiles DeletionPolicy = "Retain"
-	// DeleteFiles: the files are deleted before the DatabaseBackup.
+	// DeleteFiles: the snapshots are deleted before the DatabaseBackup.
 	DeleteFiles DeletionPolicy = "Delete"
 )
 
@@ -48,9 +48,9 @@ type VerificationMode string
 const (
 	// VerifyNone: no backup is verified, so no backup counts as good.
 	VerifyNone VerificationMode = "None"
-	// VerifyArchive: the checksum is compared, and the table of contents is read.
+	// VerifyArchive: the dump is read from the repository, and pg_restore reads all of it.
 	VerifyArchive VerificationMode = "Archive"
-	// VerifyRestore: the backup is restored into a scratch server, its rows are counted, and the query runs.
+	// VerifyRestore: the dump is read from the repository, and restored into a scratch server, where the query runs.
 	VerifyRestore VerificationMode = "Restore"
 )
 
@@ -82,8 +82,8 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|[^ @]+( +[^ ]+){4})$')",message="must be five fields of cron, as in '0 3 * * *', or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Schedule string `json:"schedule"`
-	// backupPath is an absolute directory inside the volume. It never changes, because the operator would no longer
-	// prune or delete the files at the old place.
+	// backupPath is the absolute directory of the repository inside the volume. It never changes, because the operator
+	// would no longer prune or delete the snapshots at the old place. The other destinations do not use it.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -120,13 +120,19 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Image string `json:"image,omitempty"`
-	// destination is where the files are written. Required to run. Once it is set it never changes, because the operator
-	// would no longer prune or delete the files at the old place.
+	// destination is where the repository is, in which restic stores the backups. Required to run. Once it is set it
+	// never changes, because the operator would no longer prune or delete the snapshots at the old place.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable once it is set: make another DatabaseBackup"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Destination *Destination `json:"destination,omitempty"`
+	// encryption says where the password of the repository is. Without it, the operator creates a Secret once, with a
+	// random password, and never changes or deletes it: see status.encryptionSecretName.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
+	Encryption *Encryption `json:"encryption,omitempty"`
 
 	// timeZone is the zone of the schedule and of the days in retention: a name of the IANA database, like
 	// Europe/Berlin.
@@ -163,7 +169,7 @@ type DatabaseBackupSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// retention says which backups are kept. The newest good backup is always kept.
+	// retention says which backups are kept. The newest verified backup is always kept.
 	//
 	// +optional
 	// +kubebuilder:default={}
@@ -194,7 +200,7 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
-	// deletionPolicy says what happens to the files when the DatabaseBackup is deleted.
+	// deletionPolicy says what happens to the snapshots when the DatabaseBackup is deleted.
 	//
 	// +optional
 	// +kubebuilder:default=Retain
@@ -213,7 +219,7 @@ type JobLimits struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 	// activeDeadlineSeconds is how long a run may take, all tries together. Each try waits for the server, and for
-	// another run on the same volume, until a minute before this deadline.
+	// another run that uses the same repository, until a minute before this deadline.
 	//
 	// +optional
 	// +kubebuilder:default=3600
@@ -221,10 +227,10 @@ type JobLimits struct {
 	// +kubebuilder:validation:Maximum=604800
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// resources are the resources of each container: in verification mode Restore the Job's pod has a second container.
-	// The limit of ephemeral-storage is also the size of the scratch folder in which the second container restores the
-	// database: a pod that needs more is ended before it fills the node. Without this limit the size is not bounded. A
-	// spec that sets resources replaces the whole default.
+	// resources are the resources of each container of the Job's pod; the containers run one after another. The limit of
+	// ephemeral-storage is also the size of the scratch folder, which holds the dump and the restored database in
+	// verification mode Restore: a pod that needs more is ended before it fills the node. Without this limit the size is
+	// not bounded. A spec that sets resources replaces the whole default.
 	//
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "100m", memory: "256Mi", "ephemeral-storage": "1Gi"}, limits: {memory: "1Gi", "ephemeral-storage": "10Gi"}}
@@ -351,14 +357,40 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Destination is where files are written: exactly one of its fields is set.
+// SecretReference names a Secret in the same namespace.
+type SecretReference struct {
+	// name is the name of the Secret.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// Encryption says where the password of a repository is.
+type Encryption struct {
+	// passwordSecretRef is the key of a Secret that holds the password. Without this password the backups are lost.
+	//
+	// +required
+	PasswordSecretRef KeyReference `json:"passwordSecretRef"`
+}
+
+// Destination is where a repository of restic is: exactly one of its fields is set.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.persistentVolumeClaim)",message="must name exactly one destination: persistentVolumeClaim"
+// +kubebuilder:validation:XValidation:rule="[has(self.persistentVolumeClaim), has(self.s3), has(self.rest)].filter(x, x).size() == 1",message="must have exactly one of persistentVolumeClaim, s3 and rest"
 type Destination struct {
-	// persistentVolumeClaim is a claim in the same namespace.
+	// persistentVolumeClaim is a claim in the same namespace. The repository is in the directory backupPath of its volume.
 	//
 	// +optional
 	PersistentVolumeClaim *ClaimReference `json:"persistentVolumeClaim,omitempty"`
+	// s3 is a bucket of a server that speaks the protocol of Amazon S3.
+	//
+	// +optional
+	S3 *S3Destination `json:"s3,omitempty"`
+	// rest is a server that speaks the REST protocol of restic, such as rest-server.
+	//
+	// +optional
+	REST *RESTDestination `json:"rest,omitempty"`
 }
 
 // ClaimReference names a PersistentVolumeClaim in the same namespace.
@@ -371,7 +403,75 @@ type ClaimReference struct {
 	ClaimName string `json:"claimName"`
 }
 
-// Retention says which backups are kept: each backup that one of the rules keeps, and the newest good backup.
+// S3Destination is a folder in a bucket.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.caSecretRef) || self.endpoint.startsWith('https://')",fieldPath=".caSecretRef",message="needs an endpoint that begins with https://: without TLS there is no certificate to check"
+type S3Destination struct {
+	// endpoint is the URL of the server. With http:// everybody on the way sees which requests are sent; the backups
+	// themselves are encrypted.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=300
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]])(:[0-9]{1,5})?$')",message="must be https:// or http://, a host and perhaps a port, as in https://s3.eu-central-1.amazonaws.com: without a path, and without a user or a password, which belong into the Secret of credentialsSecretRef"
+	Endpoint string `json:"endpoint"`
+	// bucket is the name of the bucket. The bucket must exist.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$')",message="must be a name of a bucket: 3 to 63 lower-case letters, digits, '.' and '-', with a letter or a digit at both ends"
+	Bucket string `json:"bucket"`
+	// prefix is the folder of the repository in the bucket. Without it, the repository is at the top of the bucket.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=400
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$') && !self.split('/').exists(part, part in ['.', '..'])",message="must be parts of letters, digits, '.', '_' and '-', separated by '/', as in backups/orders: without '/' at the ends, and without the parts '.' and '..'"
+	Prefix string `json:"prefix,omitempty"`
+	// region is the region of the bucket. Most servers other than Amazon's need none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="must be the name of a region, like eu-central-1"
+	Region string `json:"region,omitempty"`
+	// credentialsSecretRef is a Secret with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+	//
+	// +required
+	CredentialsSecretRef SecretReference `json:"credentialsSecretRef"`
+	// caSecretRef is the key of a Secret that holds the certificates of the authorities, in PEM. Without it, those of the
+	// image count.
+	//
+	// +optional
+	CASecretRef *KeyReference `json:"caSecretRef,omitempty"`
+}
+
+// RESTDestination is a repository on a REST server of restic.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.caSecretRef) || self.url.startsWith('https://')",fieldPath=".caSecretRef",message="needs a url that begins with https://: without TLS there is no certificate to check"
+type RESTDestination struct {
+	// url is the URL of the repository. With http:// everybody on the way sees the password of the server; the backups
+	// themselves are encrypted.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=700
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]])(:[0-9]{1,5})?(/[A-Za-z0-9._-]+)*/?$') && !self.split('/').exists(part, part in ['.', '..'])",message="must be https:// or http://, a host, perhaps a port and a path, as in https://backups.example.com:8000/orders/: without a user or a password, which belong into the Secret of credentialsSecretRef"
+	URL string `json:"url"`
+	// credentialsSecretRef is a Secret with the keys username and password. Without it, the server must ask for none.
+	//
+	// +optional
+	CredentialsSecretRef *SecretReference `json:"credentialsSecretRef,omitempty"`
+	// caSecretRef is the key of a Secret that holds the certificates of the authorities, in PEM. Without it, those of the
+	// image count.
+	//
+	// +optional
+	CASecretRef *KeyReference `json:"caSecretRef,omitempty"`
+}
+
+// Retention says which backups are kept: each backup that one of the rules keeps, and the newest verified backup. A run
+// whose backup does not pass its verification removes nothing.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.keepLast) || self.keepLast + self.keepDaily + self.keepWeekly + self.keepMonthly > 0",message="must keep something: set keepLast, keepDaily, keepWeekly or keepMonthly"
 type Retention struct {
@@ -416,7 +516,7 @@ type Retention struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.query) || self.mode == 'Restore'",fieldPath=".query",message="needs mode Restore: only there is a server to ask"
 type Verification struct {
-	// mode is None, Archive (checksum and table of contents) or Restore (restored into a scratch server).
+	// mode is None, Archive (pg_restore reads the dump) or Restore (restored into a scratch server).
 	//
 	// +optional
 	// +kubebuilder:default=Archive
@@ -486,7 +586,14 @@ type DatabaseBackupStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastHandledTrigger string `json:"lastHandledTrigger,omitempty"`
-	// backups are the newest backups on the volume, as the last run left them, newest first.
+	// encryptionSecretName is the Secret that the operator creates for the password of the repository, in its key
+	// password, when spec.encryption is missing. Keep a copy outside of the cluster: without it the backups are lost.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
+	EncryptionSecretName string `json:"encryptionSecretName,omitempty"`
+	// backups are the newest backups in the repository, as the last run left them, newest first. Dumps of the format
+	// that the operator wrote before restic, which lie on the volume, are listed with their path.
 	//
 	// +optional
 	// +listType=map
@@ -496,29 +603,29 @@ type DatabaseBackupStatus struct {
 	Backups []Backup `json:"backups,omitempty"`
 }
 
-// Backup is one backup on the volume.
+// Backup is one backup in the repository.
 type Backup struct {
 	// name is the name of the Job that took the backup.
 	//
 	// +required
 	Name string `json:"name"`
-	// state says how reliable the backup is, in the words of pgbackup: Good, Unverified, Unverifiable (its verification
-	// was not possible or did not pass, without evidence against the dump), Broken, Missing or Unknown
+	// snapshot is the id of the snapshot in the repository.
 	//
 	// +optional
-	State string `json:"state,omitempty"`
-	// path is the file, from the root of the volume.
+	Snapshot string `json:"snapshot,omitempty"`
+	// path is set for a dump of the older format: its file, from the root of the volume. Nothing prunes it, and a user
+	// restores it with pg_restore.
 	//
 	// +optional
 	Path string `json:"path,omitempty"`
-	// size is the size of the file in bytes.
+	// size is the size of the dump in bytes.
 	//
 	// +optional
 	Size int64 `json:"size,omitempty"`
-	// sha256 is the checksum of the file.
+	// stored is how many bytes the backup added to the repository.
 	//
 	// +optional
-	SHA256 string `json:"sha256,omitempty"`
+	Stored int64 `json:"stored,omitempty"`
 	// startTime is when the dump began.
 	//
 	// +optional
@@ -531,7 +638,7 @@ type Backup struct {
 	//
 	// +optional
 	ServerVersion string `json:"serverVersion,omitempty"`
-	// verified is the strongest verification that passed; None when none passed, or a verification failed since.
+	// verified is the strongest verification that passed; None when none passed.
 	//
 	// +optional
 	Verified VerificationMode `json:"verified,omitempty"`
@@ -543,6 +650,9 @@ type Backup struct {
 
 // DatabaseBackup takes backups of one database on a schedule, verifies and prunes them.
 //
+// A rule of this type is not ratcheted, because a finalizer that is removed changes metadata. A rule that does not ask
+// for oldSelf would keep an object that is older than the rule from being deleted.
+//
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=databasebackups,singular=databasebackup,shortName=dbb
 // +kubebuilder:subresource:status
@@ -553,7 +663,7 @@ type Backup struct {
 // +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether nothing keeps the next backup from being taken."
 // +kubebuilder:printcolumn:name=Verified,type=date,JSONPath=`.status.lastVerifiedTime`,description="The time since a backup passed its verification."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseBackup was created."
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",optionalOldSelf=true,fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: Jobs are named <name>-<minute>, and have 63"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: Jobs are named <name>-<minute>, and have 63"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Database Backup",resources={{Job,v1,""}}
 type DatabaseBackup struct {
 	metav1.TypeMeta   `json:",inline"`

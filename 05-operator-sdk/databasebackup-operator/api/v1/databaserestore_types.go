@@ -5,40 +5,51 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// DatabaseRestoreSpec says which backup is restored, and where to. It never changes: another restore is
-// another DatabaseRestore.
+// DatabaseRestoreSpec says which backup is restored, and where to: a backup of a DatabaseBackup by its name, or a snapshot
+// of a repository that no DatabaseBackup describes. It never changes: another restore is another DatabaseRestore.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.databaseBackupName) != has(self.repository)",message="must have exactly one of databaseBackupName and repository"
+// +kubebuilder:validation:XValidation:rule="has(self.databaseBackupName) == has(self.backupName)",fieldPath=".backupName",message="goes with databaseBackupName: set both, or neither of them"
+// +kubebuilder:validation:XValidation:rule="has(self.repository) == has(self.snapshot)",fieldPath=".snapshot",message="goes with repository: set both, or neither of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.repository) || has(self.targetRef)",fieldPath=".targetRef",message="is required with repository: no DatabaseBackup says where the server is"
+// +kubebuilder:validation:XValidation:rule="!has(self.repository) || has(self.auth)",fieldPath=".auth",message="is required with repository: no DatabaseBackup says where the credentials are"
 type DatabaseRestoreSpec struct {
-	// databaseBackupName is the DatabaseBackup, in the same namespace, whose volume holds the backup. Image, path,
-	// target and credentials default to those of the DatabaseBackup. If the DatabaseBackup does not exist within ten
-	// minutes, the restore fails.
+	// databaseBackupName is the DatabaseBackup, in the same namespace, whose repository holds the backup. Image,
+	// repository, target and credentials default to those of the DatabaseBackup. If the DatabaseBackup does not exist
+	// within ten minutes, the restore fails.
 	//
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=52
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
-	DatabaseBackupName string `json:"databaseBackupName"`
+	DatabaseBackupName string `json:"databaseBackupName,omitempty"`
 	// backupName is the backup, as status.backups of the DatabaseBackup names it.
 	//
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a name from status.backups of the DatabaseBackup, like orders-29012345"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
-	BackupName string `json:"backupName"`
-	// backupOwnerUID is the UID of a DatabaseBackup that was deleted and retained its files, to restore one of its
-	// backups. The folder with the files is named after this UID.
+	BackupName string `json:"backupName,omitempty"`
+	// repository is where a backup is that no DatabaseBackup of this cluster describes, for example because the cluster
+	// that took it is gone.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be a UID: letters, digits and '-'"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
-	BackupOwnerUID string `json:"backupOwnerUID,omitempty"`
+	Repository *Repository `json:"repository,omitempty"`
+	// snapshot is the id of the snapshot in the repository, as `restic snapshots` lists it.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]+$')",message="must be the id of a snapshot: 8 to 64 of the digits 0-9 and a-f, like 1a2b3c4d"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
+	Snapshot string `json:"snapshot,omitempty"`
 	// databaseName is the database to restore into, by default the database that was dumped. It must not be postgres,
-	// template0 or template1, which the server itself needs. A database that does not exist is created. The new
-	// database gets the owner, the grants, the settings (ALTER DATABASE … SET), the connection limit and the comment of
-	// the backup. An existing database keeps its own properties, if it has any or belongs to another user than the user
-	// of the restore; properties that an earlier restore took from a backup do not count. The message of the condition
-	// Succeeded lists the properties that could not be restored, such as the grants of a role that does not exist.
+	// template0 or template1, which the server itself needs. A database that does not exist is created. A database that
+	// is not empty is refused with TargetNotEmpty, and nothing is changed: restore into a new database, and rename it. The
+	// only exception is a database that an earlier pod of the same DatabaseRestore has restored: then the restore has
+	// succeeded, and nothing is changed again.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -59,16 +70,30 @@ type DatabaseRestoreSpec struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.usernameSecretRef) && has(self.passwordSecretRef)",message="must have usernameSecretRef and passwordSecretRef, or be left out"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Auth *Auth `json:"auth,omitempty"`
-	// overwrite allows the restore to replace a database that is not empty. Without it, such a database is refused with
-	// TargetNotEmpty and nothing is changed, even if each table has as many rows as the backup. The only exception is
-	// a database that an earlier pod of the same DatabaseRestore has restored: then the restore has succeeded, and
-	// nothing is changed again.
-	//
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec
-	Overwrite bool `json:"overwrite,omitempty"`
 	// JobLimits apply to the Job.
 	JobLimits `json:",inline"`
+}
+
+// Repository says where a repository of restic is, and where its password is.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backupPath) == has(self.destination.persistentVolumeClaim)",fieldPath=".backupPath",message="goes with destination.persistentVolumeClaim: set both, or neither of them"
+type Repository struct {
+	// destination is where the repository is.
+	//
+	// +required
+	Destination Destination `json:"destination"`
+	// backupPath is the absolute directory of the repository inside the volume.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=400
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.split('/').exists(part, part == '..')",message="must be an absolute path without the part '..', as in /backups/orders"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\x00-\\x1f\\x7f]')",message="must not contain control characters"
+	BackupPath string `json:"backupPath,omitempty"`
+	// encryption says where the password of the repository is.
+	//
+	// +required
+	Encryption Encryption `json:"encryption"`
 }
 
 // DatabaseRestoreStatus is the state that the operator observed.
@@ -122,14 +147,16 @@ type Restored struct {
 	//
 	// +optional
 	Tables int64 `json:"tables"`
-	// rows is the number of rows in these tables.
+	// rolesCreated is the number of roles that the restore created. They own objects of the backup, and cannot log in.
 	//
 	// +optional
-	Rows int64 `json:"rows"`
-	// replaced is true when the restore dropped an old database.
+	RolesCreated int64 `json:"rolesCreated,omitempty"`
+	// leftOut are the objects of the backup that were not restored, because they could act by themselves or need a
+	// superuser: event triggers, subscriptions.
 	//
 	// +optional
-	Replaced bool `json:"replaced"`
+	// +listType=atomic
+	LeftOut []string `json:"leftOut,omitempty"`
 }
 
 // DatabaseRestore restores one backup, once.
@@ -138,11 +165,12 @@ type Restored struct {
 // +kubebuilder:resource:path=databaserestores,singular=databaserestore,shortName=dbr
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name=Backup,type=string,JSONPath=`.spec.backupName`,description="The backup that is restored."
+// +kubebuilder:printcolumn:name=Snapshot,type=string,JSONPath=`.spec.snapshot`,description="The snapshot that is restored from a repository."
 // +kubebuilder:printcolumn:name=Succeeded,type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`,description="Unknown while it waits or works, then True or False."
 // +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`,description="Why."
 // +kubebuilder:printcolumn:name=Completed,type=date,JSONPath=`.status.completionTime`,description="The time since it ended."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseRestore was created."
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",optionalOldSelf=true,fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: its Job is named <name>-restore"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: its Job is named <name>-restore"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Database Restore",resources={{Job,v1,""}}
 type DatabaseRestore struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -32,11 +32,15 @@ const (
 	ReasonImageNotAllowed = "ImageNotAllowed"
 	// ReasonServiceNotAllowed: the operator's option --allowed-services does not name the Service.
 	ReasonServiceNotAllowed = "ServiceNotAllowed"
-	// ReasonDeleting: the DatabaseBackup and its files are being deleted.
+	// ReasonStoreNotAllowed: the operator's option --allowed-stores does not name the host of the destination.
+	ReasonStoreNotAllowed = "StoreNotAllowed"
+	// ReasonEarlierPodRuns: a pod of an earlier run has not ended, so the next Job is not created yet.
+	ReasonEarlierPodRuns = "EarlierPodRuns"
+	// ReasonDeleting: the DatabaseBackup and its snapshots are being deleted.
 	ReasonDeleting = "Deleting"
-	// ReasonDeleteFailed: the files could not be deleted.
+	// ReasonDeleteFailed: the snapshots could not be deleted.
 	ReasonDeleteFailed = "DeleteFailed"
-	// ReasonFilesAbandoned: the finalizer was removed, because the volume is gone and its files cannot be deleted.
+	// ReasonFilesAbandoned: the finalizer was removed, because the volume is gone and its snapshots cannot be deleted.
 	ReasonFilesAbandoned = "FilesAbandoned"
 
 	// ReasonTargetReady: the StatefulSet has a ready pod and the Service exists.

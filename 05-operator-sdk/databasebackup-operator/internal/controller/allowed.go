@@ -10,15 +10,15 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Allowed limits the images and Services that users may choose. The Job of a DatabaseBackup or DatabaseRestore gets
-// every Secret that the object names, so its image and the Service to which it connects decide what happens to their
+// Allowed limits the images, Services and stores that users may choose. The Job of a DatabaseBackup or DatabaseRestore
+// gets every Secret that the object names, so its image and the hosts to which it connects decide what happens to their
 // values.
 type Allowed struct {
 	// Image is for DatabaseBackups that name no image; it may be empty. It is always allowed.
 	Image string
-	// Images are patterns of more images, Services are patterns of NAMESPACE/SERVICE. Without Services, all Services of
-	// the object's namespace are allowed.
-	Images, Services patterns
+	// Images are patterns of more images, Services are patterns of NAMESPACE/SERVICE, Stores are patterns of HOST or
+	// HOST:PORT. Without Services, all Services of the object's namespace are allowed, without Stores all hosts.
+	Images, Services, Stores patterns
 }
 
 // Bind adds the flags.
@@ -34,6 +34,8 @@ func (a *Allowed) Bind(flags *flag.FlagSet) {
 		}
 		return a.Services.set(text)
 	})
+	flags.Func("allowed-stores", "hosts of S3 and REST servers to which Jobs may connect, as HOST or HOST:PORT as in the "+
+		"URL, separated by commas; * stands for any text (default: each host)", a.Stores.set)
 }
 
 // refusalOf explains why the Jobs of a DatabaseBackup, or of a restore from it into a target, are not allowed. It is nil
@@ -46,6 +48,10 @@ func (a *Allowed) refusalOf(b *databasesv1.DatabaseBackup, target *databasesv1.T
 			message += "; without spec.image, " + a.Image + " is used"
 		}
 		return &explanation{databasesv1.ReasonImageNotAllowed, message}
+	}
+	if store := storeOf(b.Spec.Destination); store != "" && len(a.Stores) > 0 && !a.Stores.match(store) {
+		return new(explain(databasesv1.ReasonStoreNotAllowed, "the store at %s is not allowed: choose a host that the "+
+			"operator's option --allowed-stores names, or ask an administrator to add %s", store, store))
 	}
 	if target == nil || len(a.Services) == 0 || a.Services.match(b.Namespace+"/"+serviceOf(target)) {
 		return nil

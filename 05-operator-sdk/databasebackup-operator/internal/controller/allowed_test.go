@@ -69,6 +69,32 @@ func TestWhichImagesAndServicesAreAllowed(t *testing.T) {
 	}
 }
 
+func TestWhichStoresAreAllowed(t *testing.T) {
+	inS3 := &databasesv1.Destination{S3: &databasesv1.S3Destination{Endpoint: "https://s3.example.com:9000"}}
+	onREST := &databasesv1.Destination{REST: &databasesv1.RESTDestination{URL: "http://backups.example.com/orders/"}}
+	for name, test := range map[string]struct {
+		args        []string
+		destination *databasesv1.Destination
+		allowed     bool
+	}{
+		"without the option":      {nil, inS3, true},
+		"a volume":                {[]string{"--allowed-stores=a"}, complete("").Spec.Destination, true},
+		"no destination":          {[]string{"--allowed-stores=a"}, nil, true},
+		"a host with its port":    {[]string{"--allowed-stores=s3.example.com:9000"}, inS3, true},
+		"a host without its port": {[]string{"--allowed-stores=s3.example.com"}, inS3, false},
+		"a host":                  {[]string{"--allowed-stores=a,backups.example.com"}, onREST, true},
+		"a pattern":               {[]string{"--allowed-stores=*.example.com,*.example.com:9000"}, inS3, true},
+		"another host":            {[]string{"--allowed-stores=*.example.org"}, onREST, false},
+	} {
+		a, b := allow(t, test.args...), complete("shop")
+		b.Spec.Image, b.Spec.Destination = "", test.destination
+		got := a.refusalOf(b, nil)
+		if allowed := got == nil; allowed != test.allowed || !allowed && got.reason != databasesv1.ReasonStoreNotAllowed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestListsThatAreRefused(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--allowed-images=a,,b":      "empty element",

@@ -10,15 +10,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// podGrace is how long the Job controller has to create a Job's first pod before the API server is asked whether it
-// would accept it.
+// podGrace is how long the Job controller has to create a Job's first pod before the operator asks why there is none.
 const podGrace = 10 * time.Second
 
 // observePods reads the pods of a Job, or the reason why the Job has no pod. There may be no Job.
@@ -40,25 +38,21 @@ func (r *Base) observePods(ctx context.Context, job *batchv1.Job, o *observed) (
 	return err
 }
 
-// podRefusal explains why the API server refuses the pods of a Job, for example because of a quota or a policy; it is
-// nil when the API server would accept a pod. The status of a Job does not report that. Events of the Job do, but a
-// watch of events is expensive, because there are so many. So the pod is created as a dry run. This costs a request
-// only when a pod is overdue, and gives the operator no more power than creating Jobs. The Job controller tries again
-// by itself, at most a minute later (MaxJobApiBackOff).
+// podRefusal explains why the Job controller cannot create a pod of a Job, for example because of a quota or a policy; it
+// is nil when nothing is known. The status of a Job does not report that, an event of the Job does. A watch of events is
+// expensive, because there are so many, so those of one Job are listed, and only while its pod is overdue. The Job
+// controller tries again by itself, at most a minute later (MaxJobApiBackOff).
 func (r *Base) podRefusal(ctx context.Context, job *batchv1.Job) (*explanation, error) {
-	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name = job.Namespace, job.Name+"-dry-run"
-	pod.OwnerReferences = ownedBy(job, batchv1.SchemeGroupVersion.WithKind("Job"))
-	err := r.Create(ctx, pod, client.DryRunAll, fieldOwner, client.DisableReadYourWritesConsistency)
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		return new(explain(databasesv1.ReasonPodRejected, "Pod %s is refused: %v", pod.Name, err)), nil
-	case apierrors.IsBadRequest(err): // a webhook that does not support dry runs: nothing is known
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("create pod %s/%s as a dry run: %w", pod.Namespace, pod.Name, err)
+	list := &corev1.EventList{}
+	if err := r.Live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{
+		"involvedObject.uid": string(job.UID), "reason": "FailedCreate"}); err != nil {
+		return nil, fmt.Errorf("list the events of Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
-	return nil, nil
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return new(explain(databasesv1.ReasonPodRejected, "Pod of Job %s is refused: %s", job.Name, last.Message)), nil
 }
 
 // imageErrors are the kubelet's reasons for an image that cannot be pulled.
@@ -92,7 +86,7 @@ func blockedPod(pods []corev1.Pod) *explanation {
 	return nil
 }
 
-// blocked are the reasons of podRefusal and blockedPod. Their messages begin with the pod's name.
+// blocked are the reasons of podRefusal and blockedPod. Their messages name the Job or its pod.
 var blocked = map[string]bool{databasesv1.ReasonPodRejected: true, databasesv1.ReasonUnschedulable: true,
 	databasesv1.ReasonImageUnavailable: true, databasesv1.ReasonSecretNotFound: true}
 
@@ -107,7 +101,7 @@ func podBlocker(job string, o observed, before metav1.Condition) *explanation {
 		return b
 	}
 	alive := func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil }
-	if blocked[before.Reason] && strings.HasPrefix(before.Message, "Pod "+job+"-") && !slices.ContainsFunc(o.pods, alive) {
+	if blocked[before.Reason] && strings.Contains(before.Message, job) && !slices.ContainsFunc(o.pods, alive) {
 		return &explanation{before.Reason, before.Message}
 	}
 	return nil

@@ -41,15 +41,15 @@ func TestTheColumnsOfADatabaseRestore(t *testing.T) {
 	b := newFixture(t)
 	b.ask()
 	b.follow()
-	want := [][2]any{{"Name", "monday"}, {"Backup", "orders-7"}, {"Succeeded", "Unknown"}, {"Reason", "Restoring"},
-		{"Completed", nil}}
+	want := [][2]any{{"Name", "monday"}, {"Backup", "orders-7"}, {"Snapshot", nil}, {"Succeeded", "Unknown"},
+		{"Reason", "Restoring"}, {"Completed", nil}}
 	if diff := cmp.Diff(want, b.columns()); diff != "" {
 		t.Error("while it works:", diff)
 	}
 	r := b.restore()
 	r.Status.CompletionTime = &metav1.Time{Time: time.Now().Add(-30 * time.Hour)}
 	b.must(b.Status().Update(t.Context(), r))
-	want[4][1] = "30h"
+	want[5][1] = "30h"
 	if diff := cmp.Diff(want, b.columns()); diff != "" {
 		t.Error("of one that ended:", diff)
 	}

@@ -100,7 +100,7 @@ func (b *fixture) stepBackup() {
 // Four runs, three by the schedule and one by hand. No run happens twice, and no run is lost. The history keeps no Job,
 // so names are free again at once.
 func TestCrashInBackups(t *testing.T) {
-	(&crashTable{}).run(t, 16, func(t *testing.T) *fixture {
+	(&crashTable{}).run(t, 17, func(t *testing.T) *fixture {
 		return newFixture(t, func(x *backup) { x.Spec.SuccessfulJobsHistoryLimit = new(int32(0)) })
 	}, func(b *fixture) (runs int, problems []string) {
 		ran := map[string]int{} // by name
@@ -132,11 +132,14 @@ func TestCrashInBackups(t *testing.T) {
 		if len(ran) != 4 || len(kept) != 4 || s.LastHandledTrigger != "once" || s.InProgress {
 			problems = append(problems, fmt.Sprintf("%d of 4 slots ran: %+v", len(ran), s))
 		}
+		if n := len(b.passwords()); n != 1 {
+			problems = append(problems, fmt.Sprintf("%d Secrets have a password", n))
+		}
 		return runs, problems
 	})
 }
 
-// One Job deletes the files, and then the DatabaseBackup is deleted.
+// One Job deletes the backups, and then the DatabaseBackup is deleted.
 func TestCrashInADeletion(t *testing.T) {
 	(&crashTable{}).run(t, 3, func(t *testing.T) *fixture {
 		b := newFixture(t, deleteFiles)
@@ -154,13 +157,13 @@ func TestCrashInADeletion(t *testing.T) {
 			}
 		}
 		if runs != 1 || !b.gone() {
-			problems = append(problems, fmt.Sprintf("%d Jobs deleted files, and the DatabaseBackup is gone: %v", runs, b.gone()))
+			problems = append(problems, fmt.Sprintf("%d Jobs deleted backups, and the DatabaseBackup is gone: %v", runs, b.gone()))
 		}
 		return runs, problems
 	})
 }
 
-// A restore may drop a database: it begins only once, wherever the operator crashes, and even if a user deletes its Job
+// A restore begins only once, wherever the operator crashes, and even if a user deletes its Job
 // afterwards.
 func TestCrashInARestore(t *testing.T) {
 	(&crashTable{}).run(t, 4, func(t *testing.T) *fixture {

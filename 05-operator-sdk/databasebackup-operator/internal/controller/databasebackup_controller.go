@@ -28,16 +28,18 @@ import (
 )
 
 // The permissions of the operator: exactly the verbs that it uses. controller-gen generates config/rbac/role.yaml.
-// Secrets are not among them: the kubelet gives credentials to the Jobs' pods, and reports when a Secret is missing.
-// Where stale data would do harm, single Jobs, claims and objects of the operator's kinds are read from the API server
-// instead of the cache. Pods are only created as a dry run: podRefusal says why.
+// No Secret is read: the kubelet gives credentials to the Jobs' pods. The only Secret that is created has the password of
+// a repository: createPassword. Where stale data would do harm, single Jobs, claims and objects of the operator's kinds
+// are read from the API server instead of the cache. Events are read where a Job has no pod: podRefusal.
 //
 // +kubebuilder:rbac:groups=databases.test.io,resources=databasebackups,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=databases.test.io,resources=databasebackups/status,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
@@ -133,9 +135,6 @@ func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.D
 	if err := r.observeJobs(ctx, b, componentBackup, b.Status.ActiveJob, &o); err != nil {
 		return o, err
 	}
-	if o.damaged, err = r.observeDamaged(ctx, b); err != nil {
-		return o, err
-	}
 	return o, r.observeTarget(ctx, b.Namespace, b.Spec.TargetRef, &o)
 }
 
@@ -154,7 +153,6 @@ func (r *DatabaseBackupReconciler) SetupWithManager(mgr ctrl.Manager, workers in
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(mapPodToOwner(componentBackup, componentDelete))).
 		Watches(&appsv1.StatefulSet{}, target).
 		Watches(&corev1.Service{}, target).
-		Watches(&databasesv1.DatabaseRestore{}, handler.EnqueueRequestsFromMapFunc(mapToRestored)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff(),
 			ReconciliationTimeout: timeout}).
 		Complete(r)

@@ -36,7 +36,7 @@ func (r *DatabaseBackupReconciler) reconcileJobs(
 	if !create {
 		return 0, nil
 	}
-	err = r.createJob(ctx, desiredBackup(b, b.Status.ActiveJob, r.Image))
+	err = r.startRun(ctx, b)
 	if refused, ok := errors.AsType[conditionError](err); ok {
 		return r.reportRefusal(ctx, b, refused.explanation, o.now)
 	}
@@ -44,6 +44,23 @@ func (r *DatabaseBackupReconciler) reconcileJobs(
 		return 0, nil
 	}
 	return 0, err
+}
+
+// startRun creates the Job that the status names, and before the first Job the Secret with the password of the
+// repository. A pod of an earlier run, whose Job is gone, must have ended: two pods of one host name do not respect each
+// other's lock.
+func (r *DatabaseBackupReconciler) startRun(ctx context.Context, b *databasesv1.DatabaseBackup) error {
+	pod, err := r.runningPod(ctx, b)
+	if err != nil {
+		return err
+	}
+	if pod != "" {
+		return conditionError{explain(databasesv1.ReasonEarlierPodRuns, "Pod %s of an earlier run has not ended", pod)}
+	}
+	if err := r.createPassword(ctx, b); err != nil {
+		return err
+	}
+	return r.createJob(ctx, desiredBackup(b, b.Status.ActiveJob, r.Image))
 }
 
 // reportRefusal writes into the status why a Job is not created. When another Job has the name, the run has ended. When

@@ -35,6 +35,9 @@ func (r *DatabaseBackupReconciler) updateStatus(
 	}
 	if ended != nil {
 		r.recordEvent(b, "Backup", ended.explanation)
+		if ended.notVerified != nil {
+			r.recordEvent(b, "Verify", *ended.notVerified)
+		}
 	}
 	r.recordTransition(b, "Backup", condition(old.Conditions, databasesv1.ConditionReady),
 		condition(status.Conditions, databasesv1.ConditionReady))

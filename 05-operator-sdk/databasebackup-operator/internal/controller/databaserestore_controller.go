@@ -43,7 +43,7 @@ func (r *DatabaseRestoreReconciler) Reconcile(ctx context.Context, req ctrl.Requ
 	if !restore.DeletionTimestamp.IsZero() || ended(restore) {
 		return ctrl.Result{}, nil
 	}
-	backup, err := find(ctx, r.Client, req.Namespace, restore.Spec.DatabaseBackupName, &databasesv1.DatabaseBackup{})
+	backup, err := r.source(ctx, restore)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -59,6 +59,22 @@ func (r *DatabaseRestoreReconciler) Reconcile(ctx context.Context, req ctrl.Requ
 		requeueAfter, err = r.createRestoreJob(ctx, restore, backup)
 	}
 	return ctrl.Result{RequeueAfter: requeueAfter}, err
+}
+
+// source returns the DatabaseBackup from whose repository a restore reads, nil when it does not exist. When the restore
+// names a repository, the source has only that repository.
+func (r *DatabaseRestoreReconciler) source(
+	ctx context.Context, restore *databasesv1.DatabaseRestore,
+) (*databasesv1.DatabaseBackup, error) {
+	repository := restore.Spec.Repository
+	if repository == nil {
+		return find(ctx, r.Client, restore.Namespace, restore.Spec.DatabaseBackupName, &databasesv1.DatabaseBackup{})
+	}
+	return &databasesv1.DatabaseBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: restore.Namespace},
+		Spec: databasesv1.DatabaseBackupSpec{Destination: &repository.Destination, BackupPath: repository.BackupPath,
+			Encryption: &repository.Encryption},
+	}, nil
 }
 
 // ended reports whether a restore has succeeded or failed, which is final.

@@ -67,8 +67,11 @@ func restoreStatus(
 	}
 	if fields := missingForRestore(restore, backup, o.image); len(fields) > 0 {
 		status.JobName = ""
-		set.to(databasesv1.ConditionSucceeded, metav1.ConditionUnknown, explanation{databasesv1.ReasonIncompleteSpec,
-			fmt.Sprintf("DatabaseBackup %s lacks %s", backup.Name, strings.Join(fields, ", "))})
+		why := explain(databasesv1.ReasonIncompleteSpec, "DatabaseBackup %s lacks %s", backup.Name, strings.Join(fields, ", "))
+		if restore.Spec.Repository != nil { // no spec can name an image
+			why.message = "the operator has no default image for Jobs: an administrator has to set PGBACKUP_IMAGE"
+		}
+		set.to(databasesv1.ConditionSucceeded, metav1.ConditionUnknown, why)
 		return status, 0
 	}
 	if status.JobName == "" || !refusals[condition(status.Conditions, databasesv1.ConditionSucceeded).Reason] {
@@ -132,7 +135,7 @@ var refusals = map[string]bool{databasesv1.ReasonJobRejected: true, databasesv1.
 func finish(status *databasesv1.DatabaseRestoreStatus, end *outcome, set setter) {
 	status.InProgress, status.CompletionTime = false, metaTime(end.at)
 	set.to(databasesv1.ConditionSucceeded, conditionStatus(end.succeeded), end.explanation)
-	if end.result != nil {
-		status.Restored = end.result.Restored
+	if r := end.ends[verbRestore].result; r != nil {
+		status.Restored = r.Restored
 	}
 }

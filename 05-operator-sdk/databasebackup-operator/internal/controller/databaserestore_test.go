@@ -2,13 +2,12 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,13 +81,12 @@ func TestARestore(t *testing.T) {
 	b.run(job,
 		b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "2 tables",
 			Warning:  `role "guest" does not exist`,
-			Restored: &databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}}))
+			Restored: &databasesv1.Restored{Database: "orders", Tables: 2, LeftOut: []string{"event trigger audit"}}}))
 	b.finish(job, "")
 	b.follow()
 	b.want(`True RestoreSucceeded: 2 tables; role "guest" does not exist`)
 	s := b.restore().Status
-	if s.InProgress || s.CompletionTime == nil ||
-		*s.Restored != (databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}) {
+	if s.InProgress || s.CompletionTime == nil || s.Restored.Tables != 2 || len(s.Restored.LeftOut) != 1 {
 		t.Errorf("a restore that ended: %+v", s)
 	}
 	b.must(b.Delete(t.Context(), job, client.PropagationPolicy("Background")))
@@ -129,8 +127,7 @@ func TestARestoreWaitsForItsDatabaseBackup(t *testing.T) {
 	b.want("Unknown Restoring")
 }
 
-// A user who creates a DatabaseBackup of that name months later does not expect that a restore begins and replaces a
-// database.
+// A user who creates a DatabaseBackup of that name months later does not expect that a restore begins.
 func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
 	b := newFixture(t)
 	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.DatabaseBackupName = "other" })
@@ -171,69 +168,53 @@ func TestARestoreLeavesSomebodysJobAlone(t *testing.T) {
 	b.want("Unknown Restoring")
 }
 
-// A restore that finds a damaged backup cannot record that on the volume. The DatabaseBackup reports it at once, and
-// its next run checks the backup again.
-func TestABackupThatARestoreFoundDamagedIsBroken(t *testing.T) {
-	b, first := newRun(t)
-	b.succeed()
-	b.reconcile()
-	state := func() string {
-		b.t.Helper()
-		b.reconcile()
-		return b.backup().Status.Backups[0].State
+// The cluster that took the backup is gone: a restore names the repository, and no DatabaseBackup exists.
+func TestARestoreFromARepositoryNeedsNoDatabaseBackup(t *testing.T) {
+	repository := func(r *databasesv1.DatabaseRestore) {
+		r.Spec = databasesv1.DatabaseRestoreSpec{Snapshot: "1a2b3c4d",
+			Repository: &databasesv1.Repository{Destination: databasesv1.Destination{S3: &databasesv1.S3Destination{
+				Endpoint: "https://s3.example.com", Bucket: "company",
+				CredentialsSecretRef: databasesv1.SecretReference{Name: "store"}}},
+				Encryption: databasesv1.Encryption{PasswordSecretRef: databasesv1.KeyReference{Name: "kept", Key: "p"}}},
+			TargetRef: complete("").Spec.TargetRef, Auth: complete("").Spec.Auth}
 	}
-	if got := state(); got != stateGood {
-		t.Fatalf("the backup is %s", got)
-	}
-	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.BackupName = first.Name })
+	b := newFixture(t)
+	b.must(b.Delete(t.Context(), b.backup()))
+	b.ask(repository)
 	b.follow()
+	b.want("Unknown IncompleteSpec: the operator has no default image for Jobs")
+	b.restorer.Image = "example.com/pgbackup:v1"
+	b.follow()
+	b.want("Unknown Restoring")
 	job := b.job("monday-restore")
-	b.run(job, b.ended(1, "Error", &result{Verb: "restore", Reason: "ChecksumMismatch", Message: "another checksum"}))
-	b.finish(job, "BackoffLimitExceeded")
+	env := environment(job)
+	if env["RESTIC_REPOSITORY"] != "s3:https://s3.example.com/company" || env["BACKUP_SNAPSHOT"] != "1a2b3c4d" ||
+		env["BACKUP_OWNER"] != "" {
+		t.Error(env)
+	}
+	i := slices.IndexFunc(job.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "password" })
+	if s := job.Spec.Template.Spec.Volumes[i].Secret; s.SecretName != "kept" || *s.DefaultMode != 0o400 {
+		t.Errorf("the password: %+v", s)
+	}
+	b.run(job, b.ended(3, "Error", &result{Verb: "restore", Reason: "RepositoryPasswordWrong", Message: "another password"}))
+	b.finish(job, "PodFailurePolicy")
 	b.follow()
-	b.want("False ChecksumMismatch")
-	if got := state(); got != stateBroken || newestGood(b.backup()) != nil {
-		t.Errorf("after the restore the backup is %s", got)
-	}
-	b.at(5, 0)
-	b.reconcile()
-	second := b.job(b.backup().Status.ActiveJob)
-	if got := environmentOf(second.Spec.Template.Spec.Containers[0])["BACKUP_CHECK_AGAIN"]; got != first.Name {
-		t.Errorf("the next run checks %q again", got)
-	}
-	b.must(b.Delete(t.Context(), b.restore()))
-	b.succeed() // its list of the volume has the state of the first backup
-	b.reconcile()
-	for _, backup := range b.backup().Status.Backups {
-		if backup.Name == first.Name && backup.State != stateBroken {
-			t.Errorf("without a list the state is %s", backup.State)
-		}
-	}
+	b.want("False RepositoryPasswordWrong: another password")
 }
 
-func TestTheLastRestoreDecidesWhetherABackupIsDamaged(t *testing.T) {
-	b := complete("shop")
-	b.UID = "7e1b"
-	ended := func(minute int, backup, reason string) databasesv1.DatabaseRestore {
-		r := databasesv1.DatabaseRestore{}
-		r.Spec.DatabaseBackupName, r.Spec.BackupName = orders, backup
-		r.Status.CompletionTime = &metav1.Time{Time: time.Unix(int64(60*minute), 0)}
-		status := metav1.ConditionFalse
-		if reason == "RestoreSucceeded" {
-			status = metav1.ConditionTrue
-		}
-		r.Status.Conditions = []metav1.Condition{{Type: databasesv1.ConditionSucceeded, Status: status, Reason: reason}}
-		return r
-	}
-	ofOther := ended(3, "of-another-owner", "ChecksumMismatch")
-	ofOther.Spec.BackupOwnerUID = "0ff1"
-	other := ended(3, "of-another-backup", "ChecksumMismatch")
-	other.Spec.DatabaseBackupName = "invoices"
-	got := damagedBackups(b, []databasesv1.DatabaseRestore{
-		ended(5, "repaired", "RestoreSucceeded"), ended(2, "repaired", "ChecksumMismatch"),
-		ended(2, "decayed", "RestoreSucceeded"), ended(4, "decayed", "ArchiveUnreadable"),
-		ended(6, "decayed", "TargetNotEmpty"), ended(2, "refused", "RestoreFailed"), ofOther, other})
-	if diff := cmp.Diff([]string{"decayed"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+// The host of a store gets the credentials of a Secret.
+func TestARestoreFromAStoreThatIsNotAllowedDoesNotRun(t *testing.T) {
+	b := newFixture(t)
+	b.restorer.Image, b.restorer.Stores = "example.com/pgbackup:v1", patterns{"*.example.com"}
+	b.ask(func(r *databasesv1.DatabaseRestore) {
+		r.Spec = databasesv1.DatabaseRestoreSpec{Snapshot: "1a2b3c4d", Repository: &databasesv1.Repository{
+			Destination: databasesv1.Destination{REST: &databasesv1.RESTDestination{URL: "https://evil.example.org:8000/x"}},
+			Encryption:  databasesv1.Encryption{PasswordSecretRef: databasesv1.KeyReference{Name: "kept", Key: "p"}}},
+			TargetRef: complete("").Spec.TargetRef, Auth: complete("").Spec.Auth}
+	})
+	b.follow()
+	b.want("Unknown StoreNotAllowed: the store at evil.example.org:8000 is not allowed")
+	if b.restoreJobs() > 0 {
+		t.Error("a Job has the credentials")
 	}
 }

@@ -27,13 +27,12 @@ type observed struct {
 	jobs []batchv1.Job
 	// pods are the pods of the active Job.
 	pods []corev1.Pod
-	// refused is why the API server accepts no pod of the active Job; checkPodsAt is when to check that, zero for never.
+	// refused is why the Job controller cannot create a pod of the active Job; checkPodsAt is when to check that, zero for
+	// never.
 	refused     *explanation
 	checkPodsAt time.Time
 	// vanished: the active Job existed, and the API server itself no longer has it.
 	vanished bool
-	// damaged are the backups that a restore found damaged.
-	damaged []string
 	// set and service are the target, nil when it does not exist.
 	set     *appsv1.StatefulSet
 	service *corev1.Service

@@ -14,8 +14,8 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// reconcileFinalizer adds the finalizer to a DatabaseBackup whose files are deleted with it, before a Job writes to the
-// volume. It removes the finalizer if the files stay. The patch has the resourceVersion that was read, because a merge
+// reconcileFinalizer adds the finalizer to a DatabaseBackup whose backups are deleted with it, before a Job writes to the
+// repository. It removes the finalizer if the backups stay. The patch has the resourceVersion that was read, because a merge
 // patch replaces the whole list of finalizers.
 func (r *DatabaseBackupReconciler) reconcileFinalizer(
 	ctx context.Context, b *databasesv1.DatabaseBackup, wanted bool,
@@ -35,10 +35,11 @@ func (r *DatabaseBackupReconciler) reconcileFinalizer(
 	return nil
 }
 
-// reconcileDelete handles the files of a DatabaseBackup that is being deleted. With deletionPolicy Delete a Job deletes
-// them. Without a volume claim there is nothing to delete: the finalizer is removed, and an event reports it. A Job
-// that failed stays, and so does the DatabaseBackup. A user can delete the Job for another try, or set deletionPolicy
-// to Retain to keep the files. Claims are not watched, so it reconciles again from time to time.
+// reconcileDelete handles the backups of a DatabaseBackup that is being deleted. With deletionPolicy Delete a Job deletes
+// them. Without a destination, or when the volume claim is gone, there is nothing to delete: the finalizer is removed, and
+// an event reports it. A Job that failed stays, and so does the DatabaseBackup, for example while a store is out of reach.
+// A user can delete the Job for another try, or set deletionPolicy to Retain to keep the backups. Claims are not watched,
+// so it reconciles again from time to time.
 func (r *DatabaseBackupReconciler) reconcileDelete(
 	ctx context.Context, b *databasesv1.DatabaseBackup,
 ) (ctrl.Result, error) {
@@ -67,11 +68,11 @@ func (r *DatabaseBackupReconciler) deleteFiles(
 		return 0, err
 	}
 	if missing != "" {
-		log.FromContext(ctx).Info("Left the files of a deleted DatabaseBackup", "why", missing, "path", b.Spec.BackupPath)
+		log.FromContext(ctx).Info("Left the backups of a deleted DatabaseBackup", "why", missing, "path", b.Spec.BackupPath)
 		if err := r.reconcileFinalizer(ctx, b, false); err != nil {
 			return 0, err
 		}
-		r.recordEvent(b, "Delete", explain(databasesv1.ReasonFilesAbandoned, "%s: no files are deleted", missing))
+		r.recordEvent(b, "Delete", explain(databasesv1.ReasonFilesAbandoned, "%s: no backups are deleted", missing))
 		return 0, nil
 	}
 	pod, err := r.runningPod(ctx, b)
@@ -80,12 +81,12 @@ func (r *DatabaseBackupReconciler) deleteFiles(
 	}
 	if pod != "" {
 		return 0, r.reportDeletion(ctx, b, explain(databasesv1.ReasonDeleting,
-			"Pod %s of a run must end before the files are deleted", pod))
+			"Pod %s of a run must end before the backups are deleted", pod))
 	}
 	return r.reconcileDeleteJob(ctx, b)
 }
 
-// stopRuns deletes running Jobs, so that nothing more is written to the volume. It reads the Jobs from the API server,
+// stopRuns deletes running Jobs, so that nothing more is written to the repository. It reads the Jobs from the API server,
 // because a new Job may not be in the cache yet.
 func (r *DatabaseBackupReconciler) stopRuns(ctx context.Context, b *databasesv1.DatabaseBackup) error {
 	jobs, err := r.listJobs(ctx, r.Live, b, labels(b.Name, componentBackup))
@@ -103,7 +104,7 @@ func (r *DatabaseBackupReconciler) stopRuns(ctx context.Context, b *databasesv1.
 }
 
 // runningPod names a pod of a run that has not ended; it is empty when all pods have ended. The Job of such a pod is
-// gone, but the pod may still start and create the folder again. Pods are also read from the API server.
+// gone, but the pod may still start and write to the repository again. Pods are also read from the API server.
 func (r *DatabaseBackupReconciler) runningPod(ctx context.Context, b *databasesv1.DatabaseBackup) (string, error) {
 	list := &corev1.PodList{}
 	runs := client.MatchingLabels(labels(b.Name, componentBackup))
@@ -118,12 +119,15 @@ func (r *DatabaseBackupReconciler) runningPod(ctx context.Context, b *databasesv
 	return "", nil
 }
 
-// missingVolume explains why the volume is missing; it is empty when the volume exists. A claim that is being deleted
-// counts as missing: no new pod may use it.
+// missingVolume explains why there is no volume with backups; it is empty when there is one, or when the backups are on a
+// server. A claim that is being deleted counts as missing: no new pod may use it.
 func (r *DatabaseBackupReconciler) missingVolume(ctx context.Context, b *databasesv1.DatabaseBackup) (string, error) {
+	if b.Spec.Destination == nil {
+		return "spec.destination is missing", nil
+	}
 	name := claimOf(b)
 	if name == "" {
-		return "spec.destination is missing", nil
+		return "", nil
 	}
 	claim, err := find(ctx, r.Live, b.Namespace, name, &corev1.PersistentVolumeClaim{})
 	switch {

@@ -9,11 +9,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// reconcileDeleteJob creates the Job that deletes the files, and ends the deletion when that has succeeded.
+// reconcileDeleteJob creates the Job that deletes the backups, and ends the deletion when that has succeeded.
 func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 	ctx context.Context, b *databasesv1.DatabaseBackup,
 ) (requeueAfter time.Duration, err error) {
@@ -33,7 +34,8 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 		return 0, r.reportDeletion(ctx, b, *why)
 	}
 	err = r.createJob(ctx, desired)
-	if errors.Is(err, errNamespaceTerminating) { // the claim with the files is deleted too
+	if errors.Is(err, errNamespaceTerminating) { // no Job is possible any more, and a claim is deleted too
+		log.FromContext(ctx).Info("Left the backups of a deleted DatabaseBackup", "why", err.Error())
 		return 0, r.reconcileFinalizer(ctx, b, false)
 	}
 	if refused, ok := errors.AsType[conditionError](err); ok {
@@ -45,7 +47,7 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 	return r.followDeleteJob(ctx, b, desired, o)
 }
 
-// followDeleteJob handles the end of the Job that deletes the files. pgbackup reports that the files are deleted; an
+// followDeleteJob handles the end of the Job that deletes the backups. pgbackup reports that they are deleted; an
 // image without pgbackup may succeed and delete nothing. Without a result, the success of the Job counts only when its
 // pod is gone.
 func (r *DatabaseBackupReconciler) followDeleteJob(
@@ -54,25 +56,20 @@ func (r *DatabaseBackupReconciler) followDeleteJob(
 	before, end := condition(b.Status.Conditions, databasesv1.ConditionReady), finished(job)
 	blocker := podBlocker(job.Name, o, before)
 	result, known := outcomeOf(job, o.pods, o.now)
-	confirmed := result.succeeded && result.result.Verb == componentDelete
 	podsGone := end != nil && end.Type == batchv1.JobComplete && len(o.pods) == 0
 	why := explanation{reason: databasesv1.ReasonDeleting}
 	switch {
-	case confirmed, podsGone && before.Reason != databasesv1.ReasonDeleteFailed:
+	case result.succeeded, podsGone && before.Reason != databasesv1.ReasonDeleteFailed:
 		return 0, r.reconcileFinalizer(ctx, b, false)
 	case end == nil && blocker != nil:
 		why = *blocker
 	case end == nil:
-		why.message = fmt.Sprintf("Job %s deletes the files", job.Name)
+		why.message = fmt.Sprintf("Job %s deletes the backups", job.Name)
 	case before.Reason == databasesv1.ReasonDeleteFailed:
 		return 0, nil // the reason was reported, by pods that may be gone now
 	case !known:
 		why.message = fmt.Sprintf("Job %s has ended, and its pod does not report how yet", job.Name)
 	default:
-		if result.succeeded {
-			result.message = fmt.Sprintf("Job %s did not delete the files, but ran %s: does the image have pgbackup?",
-				job.Name, result.result.Verb)
-		}
 		result.because(blocker)
 		why = explanation{databasesv1.ReasonDeleteFailed,
 			result.message + ": delete Job " + job.Name + " to try again, or set spec.deletionPolicy to Retain"}

@@ -17,7 +17,7 @@ import (
 func deleteFiles(x *backup) { x.Spec.DeletionPolicy = databasesv1.DeleteFiles }
 
 // deletedFiles is the result of a good deletion.
-var deletedFiles = &result{Verb: "delete", Succeeded: true, Reason: "DeleteSucceeded", Message: "3 files"}
+var deletedFiles = &result{Verb: "delete", Succeeded: true, Reason: "DeleteSucceeded", Message: "3 snapshots"}
 
 // gone reports whether the DatabaseBackup is gone.
 func (b *fixture) gone() bool {
@@ -32,7 +32,7 @@ func (b *fixture) mustBeGone() {
 	}
 }
 
-// deletesItsFiles ends the Job that deletes the files. Afterwards the DatabaseBackup must be gone.
+// deletesItsFiles ends the Job that deletes the backups. Afterwards the DatabaseBackup must be gone.
 func (b *fixture) deletesItsFiles() {
 	b.t.Helper()
 	b.finish(b.job("orders-delete"), "")
@@ -65,7 +65,7 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 	}
 	b.removed()
 	if got := b.jobs(); len(got) > 0 {
-		t.Error("a run goes on while its files are to be deleted:", got)
+		t.Error("a run goes on while its backups are to be deleted:", got)
 	}
 	b.is("Ready: False Deleting")
 	job := b.job("orders-delete")
@@ -80,25 +80,27 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 	b.must(b.Delete(t.Context(), job, client.PropagationPolicy("Background")))
 	b.reconcile()
 	if b.gone() {
-		t.Fatal("it went without its files")
+		t.Fatal("it went without its backups")
 	}
 	job = b.job("orders-delete")
 	b.run(job, b.ended(0, "Completed", deletedFiles))
 	b.finish(job, "")
 	b.reconcile()
 	if !b.gone() {
-		t.Error("its files are gone, and it is there")
+		t.Error("its backups are gone, and it is there")
 	}
 }
 
-// An image without pgbackup may succeed and do nothing: then the files still exist.
+// An image without pgbackup may succeed and do nothing: then the backups still exist.
 func TestADeletionWithoutAResultIsNotTrusted(t *testing.T) {
-	for name, said := range map[string]*result{
-		"nothing": nil, "another verb": {Verb: "backup", Succeeded: true, Reason: "BackupSucceeded"}} {
+	for name, message := range map[string]string{
+		"nothing": "", "another verb": `{"verb":"backup","succeeded":true,"reason":"BackupSucceeded"}`} {
 		t.Run(name, func(t *testing.T) {
 			b := newDeletion(t)
 			job := b.job("orders-delete")
-			b.run(job, b.ended(0, "Completed", said))
+			status := b.ended(0, "Completed", nil)
+			end(&status).Message = message
+			b.run(job, status)
 			b.finish(job, "")
 			b.reconcile()
 			b.is("Ready: False DeleteFailed")
@@ -115,7 +117,7 @@ func TestADeletionWhosePodIsGoneIsTrusted(t *testing.T) {
 	b.deletesItsFiles()
 }
 
-// A pod of a Job that was stopped may still start, and would create the folder again.
+// A pod of a Job that was stopped may still start, and would write to the repository again.
 func TestDeleteWaitsForPodsOfRunsThatWereEnded(t *testing.T) {
 	b, job := newRun(t, deleteFiles)
 	b.run(job, corev1.PodStatus{Phase: corev1.PodRunning})
@@ -123,7 +125,7 @@ func TestDeleteWaitsForPodsOfRunsThatWereEnded(t *testing.T) {
 	b.is("Ready: False Deleting")
 	err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "orders-delete"}, &batchv1.Job{})
 	if !apierrors.IsNotFound(err) {
-		t.Fatal("the files are deleted beside a run:", err)
+		t.Fatal("the backups are deleted beside a run:", err)
 	}
 	b.must(b.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
 	b.reconcile()
@@ -183,7 +185,7 @@ func TestDeleteDoesNotHoldANamespace(t *testing.T) {
 func TestRetainAfterAllGivesTheFilesUp(t *testing.T) {
 	b := newDeletion(t)
 	if b.gone() {
-		t.Fatal("it went without its files")
+		t.Fatal("it went without its backups")
 	}
 	b.edit(func(x *backup) { x.Spec.DeletionPolicy = databasesv1.RetainFiles })
 	b.reconcile()
@@ -202,4 +204,24 @@ func TestAPolicyThatChangesChangesTheFinalizer(t *testing.T) {
 		t.Error(got)
 	}
 	b.edit(func(x *backup) { x.Finalizers = nil })
+}
+
+// A store outside of the cluster may be out of reach for long: that is reported, and the user can let the backups go.
+func TestADeletionFromAStoreThatIsOutOfReachIsReported(t *testing.T) {
+	b := newFixture(t, deleteFiles, func(x *backup) {
+		x.Spec.Destination = &databasesv1.Destination{S3: &databasesv1.S3Destination{Endpoint: "https://s3.example.com",
+			Bucket: "company", CredentialsSecretRef: databasesv1.SecretReference{Name: "store"}}}
+	})
+	b.reconcile()
+	b.removed()
+	b.is("Ready: False Deleting")
+	job := b.job("orders-delete")
+	b.run(job, b.ended(1, "Error", &result{Verb: verbDelete, Reason: "RepositoryUnreachable", Message: "no answer"}))
+	b.finish(job, batchv1.JobReasonBackoffLimitExceeded)
+	b.reconcile()
+	b.is("Ready: False DeleteFailed")
+	b.mentions("Ready", "no answer", "set spec.deletionPolicy to Retain")
+	b.edit(func(x *backup) { x.Spec.DeletionPolicy = databasesv1.RetainFiles })
+	b.reconcile()
+	b.mustBeGone()
 }

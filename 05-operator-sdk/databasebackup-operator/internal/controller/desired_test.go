@@ -19,7 +19,8 @@ import (
 
 // environment returns the variables as the program sees them: $$ becomes $, and a secret is shown as its reference.
 func environment(job *batchv1.Job) map[string]string {
-	return environmentOf(job.Spec.Template.Spec.Containers[0])
+	pod := job.Spec.Template.Spec
+	return environmentOf(slices.Concat(pod.InitContainers, pod.Containers)[0])
 }
 
 func environmentOf(c corev1.Container) map[string]string {
@@ -33,6 +34,18 @@ func environmentOf(c corev1.Container) map[string]string {
 	return env
 }
 
+// mounts returns the volumes of a container, as "name path", with "read-only" where it may not write.
+func mounts(c corev1.Container) (all []string) {
+	for _, m := range c.VolumeMounts {
+		mount := m.Name + " " + m.MountPath
+		if m.ReadOnly {
+			mount += " read-only"
+		}
+		all = append(all, mount)
+	}
+	return all
+}
+
 func TestABackupJobIsNamedByItsMinute(t *testing.T) {
 	b := complete("shop")
 	slot := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
@@ -42,10 +55,11 @@ func TestABackupJobIsNamedByItsMinute(t *testing.T) {
 		t.Errorf("%s stands for %s", job.Name, job.Annotations[slotAnnotation])
 	}
 	escaped := corev1.EnvVar{Name: "BACKUP_DATABASE", Value: `o'brien "x" $$(HOME)`}
-	if !slices.Contains(job.Spec.Template.Spec.Containers[0].Env, escaped) {
+	if !slices.Contains(job.Spec.Template.Spec.InitContainers[0].Env, escaped) {
 		t.Error("Kubernetes would replace $(HOME) in the name of the database")
 	}
-	args := slices.Concat(job.Spec.Template.Spec.Containers[0].Command, job.Spec.Template.Spec.Containers[0].Args)
+	main := job.Spec.Template.Spec.InitContainers[0]
+	args := slices.Concat(main.Command, main.Args)
 	if !slices.Equal(args, []string{"pgbackup", "backup"}) {
 		t.Error("nothing else is on the command line:", args)
 	}
@@ -60,7 +74,8 @@ func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
 		want corev1.VolumeSource
 	}{
 		"Secret": {databasesv1.CAReference{SecretKeyRef: key},
-			corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "authority", Items: items, Optional: new(true)}}},
+			corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "authority", Items: items, Optional: new(true),
+				DefaultMode: new(int32(0o400))}}},
 		"ConfigMap": {databasesv1.CAReference{ConfigMapKeyRef: key},
 			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "authority"}, Items: items, Optional: new(true)}}},
@@ -70,14 +85,14 @@ func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
 		r := &databasesv1.DatabaseRestore{Spec: databasesv1.DatabaseRestoreSpec{BackupName: "orders-7"}}
 		for _, job := range []*batchv1.Job{desiredBackup(b, "orders-1", ""), desiredRestore(r, b, "")} {
 			pod := job.Spec.Template.Spec
-			if diff := cmp.Diff(corev1.Volume{Name: "ca", VolumeSource: test.want},
-				pod.Volumes[len(pod.Volumes)-1]); diff != "" {
+			ca := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "ca" })
+			if diff := cmp.Diff(corev1.Volume{Name: "ca", VolumeSource: test.want}, pod.Volumes[ca]); diff != "" {
 				t.Errorf("%s, %s: %s", name, job.Name, diff)
 			}
-			mounts := pod.Containers[0].VolumeMounts
-			if diff := cmp.Diff(corev1.VolumeMount{Name: "ca", MountPath: "/ca", ReadOnly: true},
-				mounts[len(mounts)-1]); diff != "" {
-				t.Errorf("%s, %s: %s", name, job.Name, diff)
+			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+				if connects := c.Name != verbFinish; slices.Contains(mounts(c), "ca /ca read-only") != connects {
+					t.Errorf("%s, %s: mounts of %s: %v", name, job.Name, c.Name, mounts(c))
+				}
 			}
 			if env := environment(job); env["PGSSLMODE"] != "verify-ca" || env["PGSSLROOTCERT"] != "/ca/ca.crt" {
 				t.Errorf("%s, %s: %v", name, job.Name, env)
@@ -103,18 +118,18 @@ func TestTheEnvironmentOfARestore(t *testing.T) {
 	r := &databasesv1.DatabaseRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday"},
 		Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7"}}
 	job := desiredRestore(r, b, "")
-	if env := environment(job); env["BACKUP_DATABASE"] != "" || env["BACKUP_OVERWRITE"] != "false" {
+	if env := environment(job); env["BACKUP_DATABASE"] != "" {
 		t.Errorf("without a database, pgbackup takes the one that was dumped: %v", env)
 	}
-	if mount := job.Spec.Template.Spec.Containers[0].VolumeMounts[0]; !mount.ReadOnly {
+	if !slices.Contains(mounts(job.Spec.Template.Spec.Containers[0]), "backups /volume read-only") {
 		t.Error("a restore could write to the volume")
 	}
 	key := &databasesv1.KeyReference{Name: "admin", Key: "k"}
-	r.Spec = databasesv1.DatabaseRestoreSpec{BackupName: "orders-7", BackupOwnerUID: "old",
+	r.Spec = databasesv1.DatabaseRestoreSpec{BackupName: "orders-7",
 		TargetRef: &databasesv1.TargetReference{Name: "spare"}, Auth: &databasesv1.Auth{UsernameSecretRef: key,
 			PasswordSecretRef: key}}
 	env := environment(desiredRestore(r, b, ""))
-	for name, value := range map[string]string{"BACKUP_OWNER": "old", "PGHOST": "spare.shop.svc", "PGPORT": "5432",
+	for name, value := range map[string]string{"BACKUP_OWNER": "7e1b", "PGHOST": "spare.shop.svc", "PGPORT": "5432",
 		"PGUSER": "secret admin/k", "PGPASSWORD": "secret admin/k"} {
 		if env[name] != value {
 			t.Errorf("%s is %q, want %q", name, env[name], value)
@@ -133,40 +148,59 @@ func TestAJobWaitsAlmostAsLongAsItMayTake(t *testing.T) {
 	}
 }
 
-// The container that restores a backup to verify it has no access to the volume or the credentials. It exists only in
-// mode Restore.
-func TestTheScratchContainerHasNeitherVolumeNorPassword(t *testing.T) {
+// The container that restores a backup to verify it has no access to the repository or the credentials, and shares no
+// folder with the container that prunes the repository. It exists only in mode Restore.
+func TestTheVerifyingContainerHasTheDumpAlone(t *testing.T) {
 	b := complete("shop")
 	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA,
 		CA: &databasesv1.CAReference{SecretKeyRef: &databasesv1.KeyReference{Name: "authority", Key: "k"}}}
-	if pod := desiredBackup(b, "orders-1", "").Spec.Template.Spec; len(pod.InitContainers) > 0 {
-		t.Error("there is one in mode Archive")
+	if got := containersOf(desiredBackup(b, "orders-1", "")); !slices.Equal(got, []string{verbBackup, verbFinish}) {
+		t.Error("in mode Archive:", got)
 	}
-	b.Spec.Verification.Mode = databasesv1.VerifyRestore
+	b.Spec.Verification = databasesv1.Verification{Mode: databasesv1.VerifyRestore, Query: "SELECT true"}
 	b.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("3Gi")}
-	pod := desiredBackup(b, "orders-1", "").Spec.Template.Spec
-	c, folder := pod.InitContainers[0], corev1.VolumeMount{Name: "scratch", MountPath: "/scratch"}
-	if diff := cmp.Diff([]corev1.VolumeMount{folder}, c.VolumeMounts); diff != "" {
+	job := desiredBackup(b, "orders-1", "")
+	pod := job.Spec.Template.Spec
+	if got := containersOf(job); !slices.Equal(got, []string{verbBackup, verbVerify, verbFinish}) {
+		t.Fatal(got)
+	}
+	c, folder := pod.InitContainers[1], "scratch /scratch"
+	if diff := cmp.Diff([]string{folder, "tmp-verify /tmp"}, mounts(c)); diff != "" {
 		t.Errorf("mounts: %s", diff)
 	}
-	if diff := cmp.Diff([]corev1.EnvVar{{Name: "BACKUP_SCRATCH", Value: "/scratch"}}, c.Env); diff != "" ||
+	if diff := cmp.Diff([]corev1.EnvVar{{Name: "BACKUP_QUERY", Value: "SELECT true"}}, c.Env); diff != "" ||
 		len(c.EnvFrom) > 0 {
 		t.Errorf("environment: %s", diff)
 	}
-	if *c.RestartPolicy != corev1.ContainerRestartPolicyAlways || !slices.Equal(c.Args, []string{"scratch"}) ||
-		c.Image != pod.Containers[0].Image {
-		t.Errorf("%+v", c)
+	if c.RestartPolicy != nil || pod.ShareProcessNamespace != nil {
+		t.Error("the containers run at the same time, or see each other's processes")
 	}
-	if pod.ShareProcessNamespace != nil {
-		t.Error("the containers see each other's processes")
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		if mount.Name == "scratch" || mount.Name == "tmp-verify" {
+			t.Error("finish reads what verify wrote:", mount)
+		}
 	}
 	i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "scratch" })
 	if limit := pod.Volumes[i].EmptyDir.SizeLimit; limit == nil || limit.String() != "3Gi" {
 		t.Error("it may fill", limit)
 	}
-	mounts := pod.Containers[0].VolumeMounts
-	if diff := cmp.Diff(folder, mounts[len(mounts)-1]); diff != "" {
-		t.Errorf("the other side of the socket: %s", diff)
+	if !slices.Contains(mounts(pod.InitContainers[0]), folder) {
+		t.Error("the dump has no way to it")
+	}
+}
+
+// A second try cannot change a final failure, or what verify says of the same snapshot.
+func TestAFinalFailureOfEachContainerEndsTheJob(t *testing.T) {
+	b := complete("shop")
+	b.Spec.Verification.Mode = databasesv1.VerifyRestore
+	final := map[string][]int32{}
+	for _, rule := range desiredBackup(b, "orders-1", "").Spec.PodFailurePolicy.Rules {
+		if rule.Action == batchv1.PodFailurePolicyActionFailJob {
+			final[*rule.OnExitCodes.ContainerName] = rule.OnExitCodes.Values
+		}
+	}
+	if diff := cmp.Diff(map[string][]int32{verbBackup: {3}, verbVerify: {3, 4}, verbFinish: {3}}, final); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestRecreatedUnderTheSameNameInTheSameMinute(t *testing.T) {
 	b.is("BackupSucceeded: True BackupSucceeded")
 }
 
-// A Job of another owner has the name of the Job that deletes the files. No watch enqueues the DatabaseBackup when that
+// A Job of another owner has the name of the Job that deletes the backups. No watch enqueues the DatabaseBackup when that
 // Job is deleted.
 func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
 	b := newFixture(t, deleteFiles)
@@ -65,7 +65,7 @@ func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
 	b.is("Ready: False Deleting")
 }
 
-// A claim may be deleted while its files are deleted, and the operator does not watch claims.
+// A claim may be deleted while its backups are deleted, and the operator does not watch claims.
 func TestADeletionIsReconciledFromTimeToTime(t *testing.T) {
 	b := newFixture(t, deleteFiles)
 	b.reconcile()
@@ -399,7 +399,7 @@ func TestReplaceDoesNotForgetWhatHasJustEnded(t *testing.T) {
 	b.at(5, 0)
 	b.finish(job, "")
 	b.reconcile()
-	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
+	b.run(job, b.ended(0, "Completed", b.taken(job.Name)...))
 	b.reconcile()
 	b.is("BackupSucceeded: True BackupSucceeded")
 	if s := b.backup().Status; len(s.Backups) != 1 || s.LastBackupTime == nil ||

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,9 +131,6 @@ func (b *fixture) wired() client.Client {
 			return c.List(ctx, list, o...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
-			if slices.Contains(o, client.CreateOption(client.DryRunAll)) {
-				return c.Create(ctx, obj, o...) // a dry run writes nothing
-			}
 			return write("create", obj, func() error { return c.Create(ctx, obj, o...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteOption) error {
@@ -273,7 +271,18 @@ func newRun(t *testing.T, change ...func(*backup)) (*fixture, *batchv1.Job) {
 // run creates a pod of a Job as the Job controller does. The kubelet would write status.
 func (b *fixture) run(job *batchv1.Job, status corev1.PodStatus) {
 	b.t.Helper()
-	spec := job.Spec.Template.Spec.DeepCopy()
+	spec, names := job.Spec.Template.Spec.DeepCopy(), containersOf(job)
+	for i := range status.ContainerStatuses {
+		s := &status.ContainerStatuses[i]
+		s.Name = cmp.Or(s.Name, names[0])
+	}
+	isInit := func(s corev1.ContainerStatus) bool { return s.Name != names[len(names)-1] }
+	for _, s := range status.ContainerStatuses {
+		if isInit(s) {
+			status.InitContainerStatuses = append(status.InitContainerStatuses, s)
+		}
+	}
+	status.ContainerStatuses = slices.DeleteFunc(slices.Clone(status.ContainerStatuses), isInit)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: b.namespace, GenerateName: job.Name + "-", Labels: job.Spec.Template.Labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},
@@ -283,21 +292,28 @@ func (b *fixture) run(job *batchv1.Job, status corev1.PodStatus) {
 	b.must(b.Status().Update(b.t.Context(), pod))
 }
 
-// ended is the status of a pod that has ended with a code and a result.
-func (b *fixture) ended(code int32, reason string, r *result) corev1.PodStatus {
-	message := ""
-	if r != nil {
-		encoded, err := json.Marshal(r)
-		b.must(err)
-		message = string(encoded)
-	}
-	phase := corev1.PodSucceeded
+// ended is the status of a pod whose containers have ended with these results, nil for none. The last container ended
+// with a code and a reason, the others with 0. The first container of the Job has no result, when there is none.
+func (b *fixture) ended(code int32, reason string, results ...*result) corev1.PodStatus {
+	status := corev1.PodStatus{Phase: corev1.PodSucceeded}
 	if code != 0 {
-		phase = corev1.PodFailed
+		status.Phase = corev1.PodFailed
 	}
-	return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, Image: "x",
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: code, Reason: reason, Message: message, FinishedAt: metav1.Time{Time: b.clock.Now()}}}}}}
+	for i, r := range results {
+		name, message, end := "", "", &corev1.ContainerStateTerminated{FinishedAt: metav1.Time{Time: b.clock.Now()}}
+		if r != nil {
+			encoded, err := json.Marshal(r)
+			b.must(err)
+			name, message = r.Verb, string(encoded)
+		}
+		if i == len(results)-1 {
+			end.ExitCode, end.Reason = code, reason
+		}
+		end.Message = message
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: name, Image: "x", State: corev1.ContainerState{Terminated: end}})
+	}
+	return status
 }
 
 // finish ends a Job as the Job controller does. With a reason, the Job has failed.
@@ -329,7 +345,7 @@ func (b *fixture) finish(job *batchv1.Job, reason string) {
 func (b *fixture) succeed() {
 	b.t.Helper()
 	job := b.job(b.backup().Status.ActiveJob)
-	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
+	b.run(job, b.ended(0, "Completed", b.taken(job.Name)...))
 	b.finish(job, "")
 }
 
@@ -348,13 +364,14 @@ func (b *fixture) runAt(minutes, seconds int) {
 	b.completes()
 }
 
-// taken is the result of a good run.
-func (b *fixture) taken(name string) *result {
+// taken are the results of a good run in mode Archive.
+func (b *fixture) taken(name string) []*result {
 	now := b.clock.Now().UTC()
-	return &result{Verb: "backup", Succeeded: true, Reason: "BackupSucceeded", Message: "1 table, 10 rows", Backup: &facts{
-		Name: name, State: stateGood, Path: "/volume/backups/orders/uid/" + name + ".dump", Size: 4711, SHA256: "abc",
-		Started: now.Add(-30 * time.Second), Completed: now,
-		ServerVersion: "17.2", Verified: &verification{Mode: databasesv1.VerifyArchive, Time: now}}}
+	return []*result{{Verb: verbBackup, Succeeded: true, Reason: "BackupSucceeded", Message: "the backup was taken",
+		Backup: &facts{Name: name, Snapshot: "1a2b3c4d", Size: 4711, Stored: 815,
+			Started: now.Add(-30 * time.Second), Completed: now,
+			ServerVersion: "17.2", Verified: &verification{Mode: databasesv1.VerifyArchive, Time: now}}},
+		{Verb: verbFinish, Succeeded: true, Reason: "Finished"}}
 }
 
 // says returns "status reason" of a condition.

@@ -139,15 +139,12 @@ func collectBackup(b *databasesv1.DatabaseBackup, now time.Time, to chan<- prome
 	}
 }
 
-// The states of backups that can count as good, in the words of pgbackup.
-const stateGood, stateUnverified = "Good", "Unverified"
-
-// newestGood returns the newest backup that passed its last verification, nil for none. Where the user wants no
-// verification, a backup that was not verified counts too: otherwise no backup would count.
+// newestGood returns the newest backup that passed a verification, nil for none. Where the user wants no verification, a
+// backup that was not verified counts too: otherwise no backup would count.
 func newestGood(b *databasesv1.DatabaseBackup) *databasesv1.Backup {
 	for i, backup := range b.Status.Backups { // the newest first
-		if backup.State == stateGood ||
-			backup.State == stateUnverified && b.Spec.Verification.Mode == databasesv1.VerifyNone {
+		if backup.Verified == databasesv1.VerifyArchive || backup.Verified == databasesv1.VerifyRestore ||
+			b.Spec.Verification.Mode == databasesv1.VerifyNone {
 			return &b.Status.Backups[i]
 		}
 	}

@@ -20,9 +20,10 @@ import (
 )
 
 func TestWhichBackupIsTheNewestGoodOne(t *testing.T) {
-	list := func(states ...string) (all []databasesv1.Backup) {
-		for i, state := range states {
-			all = append(all, databasesv1.Backup{Name: string(rune('a' + i)), State: state})
+	const none, archive, restored = databasesv1.VerifyNone, databasesv1.VerifyArchive, databasesv1.VerifyRestore
+	list := func(verified ...databasesv1.VerificationMode) (all []databasesv1.Backup) {
+		for i, mode := range verified {
+			all = append(all, databasesv1.Backup{Name: string(rune('a' + i)), Verified: mode})
 		}
 		return all
 	}
@@ -31,13 +32,12 @@ func TestWhichBackupIsTheNewestGoodOne(t *testing.T) {
 		backups []databasesv1.Backup
 		want    string
 	}{
-		"there is none":                        {databasesv1.VerifyArchive, nil, ""},
-		"the newest":                           {databasesv1.VerifyArchive, list("Good", "Good"), "a"},
-		"the newest could not be verified":     {databasesv1.VerifyRestore, list("Unverifiable", "Good"), "b"},
-		"the newest is broken":                 {databasesv1.VerifyArchive, list("Broken", "Missing", "Good"), "c"},
-		"a verification is wanted":             {databasesv1.VerifyArchive, list("Unverified", "Good"), "b"},
-		"no verification is wanted":            {databasesv1.VerifyNone, list("Unverified", "Good"), "a"},
-		"no verification, and evidence of one": {databasesv1.VerifyNone, list("Broken", "Unverifiable"), ""},
+		"there is none":                    {archive, nil, ""},
+		"the newest":                       {archive, list(archive, restored), "a"},
+		"the newest could not be verified": {restored, list(none, none, restored), "c"},
+		"none could be verified":           {restored, list(none, none), ""},
+		"an earlier verification":          {restored, list(none, archive), "b"},
+		"no verification is wanted":        {none, list(none, archive), "a"},
 	} {
 		b := &backup{Spec: databasesv1.DatabaseBackupSpec{Verification: databasesv1.Verification{Mode: test.mode}},
 			Status: databasesv1.DatabaseBackupStatus{Backups: test.backups}}
@@ -133,7 +133,7 @@ func TestAScrapeHasTheFiguresOfABackup(t *testing.T) {
 	b.at(5, 0)
 	b.reconcile()
 	failed := b.job(b.backup().Status.ActiveJob)
-	b.run(failed, b.ended(1, "Error", &result{Reason: "AuthenticationFailed", Message: "the server refuses the credentials"}))
+	b.run(failed, b.ended(1, "Error", &result{Verb: verbBackup, Reason: "AuthenticationFailed", Message: "the server refuses the credentials"}))
 	b.finish(failed, batchv1.JobReasonBackoffLimitExceeded)
 	b.reconcile()
 	got, _ = scraped(t, own)
@@ -152,7 +152,7 @@ func TestGaugesOfWhatIsNotKnown(t *testing.T) {
 	b := newFixture(t)
 	own := b.measured()
 	want := map[string]float64{"suspended": 0, "schedule_period_seconds": 300, "newest_good_timestamp_seconds": 0,
-		"newest_good_size_bytes": 0}
+		"newest_good_duration_seconds": 0}
 	compare := func(why string) {
 		t.Helper()
 		got, _ := scraped(t, own)
@@ -166,11 +166,12 @@ func TestGaugesOfWhatIsNotKnown(t *testing.T) {
 
 	minute := time.Date(2026, time.October, 1, 3, 0, 0, 0, time.UTC)
 	lost := b.backup()
-	lost.Status.Backups = []databasesv1.Backup{{Name: jobName(orders, minute), State: stateGood}}
+	lost.Status.Backups = []databasesv1.Backup{{Name: jobName(orders, minute), Verified: databasesv1.VerifyArchive,
+		CompletionTime: &metav1.Time{Time: minute}}}
 	lost.Status.Conditions = []metav1.Condition{}
 	b.must(b.Status().Update(t.Context(), lost))
 	want["newest_good_timestamp_seconds"] = float64(minute.Unix())
-	compare("a file of which only the name is known")
+	compare("a backup that only the list of the repository has")
 
 	b.edit(func(x *backup) { x.Spec.Suspend, x.Spec.Schedule = true, "0 0 30 2 *" })
 	want["suspended"], want["schedule_period_seconds"] = 1, 0

@@ -43,17 +43,29 @@ func explain(reason, format string, args ...any) explanation {
 	return explanation{reason, fmt.Sprintf(format, args...)}
 }
 
-// An outcome is how a Job ended. It is a success when the Job succeeded and left a result. Without a result it is not
-// known what the Job did, and the reason is ResultMissing.
+// An outcome is how a Job ended.
 type outcome struct {
 	explanation
+	// succeeded: each container has passed, or verify is the only one that has not. What verify says about a backup is
+	// separate from whether there is a backup.
 	succeeded bool
 	at        time.Time
 	seconds   float64
-	result    *result // nil when it could not be read
+	ends      map[string]containerEnd
+	// notVerified is why verify has not passed, nil when it has, or when there is no backup.
+	notVerified *explanation
 }
 
-// resultGrace is how long after the end of a Job its result may arrive: pods and Jobs are watched separately.
+// A containerEnd is how a container ended. Both fields are nil when that is not known; result is nil when pgbackup left
+// none.
+type containerEnd struct {
+	state  *corev1.ContainerStateTerminated
+	result *result
+}
+
+func (e containerEnd) passed() bool { return e.result != nil && e.result.Succeeded }
+
+// resultGrace is how long after the end of a Job its results may arrive: pods and Jobs are watched separately.
 const resultGrace = 30 * time.Second
 
 // outcomeOf computes the outcome from a Job and its pods. ok is false while the Job runs, or its pods are not seen yet.
@@ -69,61 +81,92 @@ func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, o
 	if job.Status.StartTime != nil {
 		o.seconds = o.at.Sub(job.Status.StartTime.Time).Seconds()
 	}
-	last := lastRun(pods)
-	if last != nil {
-		o.result = parseResult(last.Message)
-	}
-	complete := end.Type == batchv1.JobComplete
-	if complete && o.result != nil && !o.result.Succeeded {
-		o.result = nil // of a try before the successful try
-	}
-	o.succeeded = complete && o.result != nil
+	names := containersOf(job)
+	o.ends = endsOf(names, pods)
+	failed := slices.IndexFunc(names, func(name string) bool { return !o.ends[name].passed() })
 	switch {
-	case !complete && end.Reason == batchv1.JobReasonDeadlineExceeded:
-		o.explanation = explain(databasesv1.ReasonDeadlineExceeded,
-			"Job %s took longer than %d s", job.Name, ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))
-		if o.result != nil && !o.result.Succeeded {
-			o.message += fmt.Sprintf("; the last try: %s: %s", o.result.Reason, o.result.Message)
-		}
-		o.message, o.result = withPodState(o.message, nil, pods), nil
-	case o.result != nil:
-		o.explanation = explanation{o.result.Reason, cmp.Or(o.result.Message, "Job "+job.Name)}
-		if o.result.Warning != "" {
-			o.message += "; " + o.result.Warning
-		}
-	case complete && last != nil && last.ExitCode == 0:
+	case end.Reason == batchv1.JobReasonDeadlineExceeded:
+		o.explanation = explainDeadline(job, pods, o.ends)
+		return o, true
+	case failed < 0:
+		o.succeed(names)
+		return o, true
+	}
+	name, at := names[failed], o.ends[names[failed]]
+	complete := end.Type == batchv1.JobComplete
+	silent := at.state != nil && at.state.ExitCode == 0 && at.result == nil
+	switch {
+	case complete && silent:
 		o.explanation = explain(databasesv1.ReasonResultMissing,
-			"Job %s succeeded, but its container left no result: does the image have pgbackup?", job.Name)
-	case now.Sub(o.at) < resultGrace && (last == nil || complete):
+			"Job %s succeeded, but its container %s left no result: does the image have pgbackup?", job.Name, name)
+	case now.Sub(o.at) < resultGrace && (complete || at.state == nil):
 		return o, false
 	case complete:
 		o.explanation = explain(databasesv1.ReasonResultMissing,
 			"Job %s succeeded, but its pod is gone, and with it the result", job.Name)
-	case last != nil && last.Reason == "OOMKilled":
-		o.explanation = explain(databasesv1.ReasonOutOfMemory,
-			"Job %s: the container ran out of memory: raise spec.resources.limits.memory", job.Name)
+	case name == verbVerify:
+		o.succeed(names)
+		o.notVerified = new(explainFailure(job, end, at, pods))
 	default:
-		o.explanation = explanation{databasesv1.ReasonJobFailed, withPodState(fmt.Sprintf("Job %s: %s", job.Name,
-			cmp.Or(end.Message, end.Reason)), last, pods)}
+		o.explanation = explainFailure(job, end, at, pods)
+		if name == verbFinish {
+			o.message = "the backup was taken, but the run did not finish: " + o.message
+		}
 	}
 	return o, true
 }
 
+// succeed notes a success, in the words of the first container, with the warnings of all.
+func (o *outcome) succeed(names []string) {
+	first := o.ends[names[0]].result
+	o.succeeded, o.explanation = true, explanation{first.Reason, first.Message}
+	for _, name := range names {
+		if r := o.ends[name].result; r != nil && r.Warning != "" {
+			o.message += "; " + r.Warning
+		}
+	}
+}
+
+// explainDeadline explains the end of a Job that took too long.
+func explainDeadline(job *batchv1.Job, pods []corev1.Pod, ends map[string]containerEnd) explanation {
+	e := explain(databasesv1.ReasonDeadlineExceeded,
+		"Job %s took longer than %d s", job.Name, ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))
+	for _, name := range containersOf(job) {
+		if r := ends[name].result; r != nil && !r.Succeeded {
+			e.message += fmt.Sprintf("; the last try: %s: %s", r.Reason, r.Message)
+		}
+	}
+	e.message = withPodState(e.message, nil, pods)
+	return e
+}
+
+// explainFailure explains the end of a Job by the container that did not pass.
+func explainFailure(job *batchv1.Job, end *batchv1.JobCondition, at containerEnd, pods []corev1.Pod) explanation {
+	switch {
+	case at.result != nil:
+		return explanation{at.result.Reason, cmp.Or(at.result.Message, "Job "+job.Name)}
+	case at.state != nil && at.state.Reason == "OOMKilled":
+		return explain(databasesv1.ReasonOutOfMemory,
+			"Job %s: the container ran out of memory: raise spec.resources.limits.memory", job.Name)
+	}
+	return explanation{databasesv1.ReasonJobFailed, withPodState(fmt.Sprintf("Job %s: %s", job.Name,
+		cmp.Or(end.Message, end.Reason)), at.state, pods)}
+}
+
 // notStarted are the reasons for which a container has an end although it never ran. Then the container runtime wrote
-// the message. A container that ran wrote its message itself: no filter has seen the text, and it may contain a
-// password.
+// the message. A container that ran wrote its message itself, and it may contain a password.
 var notStarted = []string{"StartError", "ContainerCannotRun"}
 
 // withPodState adds to a message what Kubernetes reports of a container that left no result, and of a pod that was
 // evicted.
-func withPodState(text string, last *corev1.ContainerStateTerminated, pods []corev1.Pod) string {
-	if last != nil {
-		text += fmt.Sprintf("; the last container ended with code %d", last.ExitCode)
-		if last.Reason != "Error" {
-			text += ", " + last.Reason
+func withPodState(text string, state *corev1.ContainerStateTerminated, pods []corev1.Pod) string {
+	if state != nil {
+		text += fmt.Sprintf("; the last container ended with code %d", state.ExitCode)
+		if state.Reason != "Error" {
+			text += ", " + state.Reason
 		}
-		if last.Message != "" && slices.Contains(notStarted, last.Reason) {
-			text += ": " + last.Message
+		if state.Message != "" && slices.Contains(notStarted, state.Reason) {
+			text += ": " + state.Message
 		}
 	}
 	for _, pod := range pods {
@@ -134,15 +177,25 @@ func withPodState(text string, last *corev1.ContainerStateTerminated, pods []cor
 	return text
 }
 
-// lastRun is the end of the container that ended last.
-func lastRun(pods []corev1.Pod) (last *corev1.ContainerStateTerminated) {
+// endsOf returns the end of each container that counts: one that passed in any pod, because what it did remains, or else
+// the last one. Other containers, which other programs add to pods, do not count.
+func endsOf(names []string, pods []corev1.Pod) map[string]containerEnd {
+	ends := map[string]containerEnd{}
 	for _, pod := range pods {
-		for _, s := range pod.Status.ContainerStatuses {
-			if end := s.State.Terminated; end != nil && s.Name == containerName && (last == nil ||
-				last.FinishedAt.Time.Before(end.FinishedAt.Time)) {
-				last = end
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			state := s.State.Terminated
+			if state == nil || !slices.Contains(names, s.Name) {
+				continue
+			}
+			is, was := containerEnd{state, parseResult(state.Message)}, ends[s.Name]
+			if is.result != nil && (is.result.Verb != s.Name || is.result.Succeeded != (state.ExitCode == 0)) {
+				is.result = nil // another program wrote it, or pgbackup was killed
+			}
+			later := was.state == nil || was.state.FinishedAt.Time.Before(state.FinishedAt.Time)
+			if is.passed() && !was.passed() || is.passed() == was.passed() && later {
+				ends[s.Name] = is
 			}
 		}
 	}
-	return last
+	return ends
 }

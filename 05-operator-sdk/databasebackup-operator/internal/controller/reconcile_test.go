@@ -39,7 +39,7 @@ func TestARun(t *testing.T) {
 	slot := b.at(0, 1).Truncate(time.Minute)
 	b.reconcile()
 	name := fmt.Sprintf("orders-%d", slot.Unix()/60)
-	if want := []string{"status orders", "create " + name, "status orders"}; !slices.Equal(b.writes, want) {
+	if want := []string{"status orders", "create orders-backup-encryption", "create " + name, "status orders"}; !slices.Equal(b.writes, want) {
 		t.Errorf("a run begins with %v", b.writes)
 	}
 	if s := b.backup().Status; !s.InProgress || s.ActiveJob != name || !s.LastScheduleTime.Time.Equal(slot) ||
@@ -58,13 +58,13 @@ func TestARun(t *testing.T) {
 		s.LastVerifiedTime == nil {
 		t.Errorf("a run that ended: %+v", s)
 	}
-	if len(s.Backups) != 1 || s.Backups[0].Path != "/backups/orders/uid/"+name+".dump" ||
+	if len(s.Backups) != 1 || s.Backups[0].Snapshot != "1a2b3c4d" || s.Backups[0].Stored != 815 ||
 		s.Backups[0].Verified != databasesv1.VerifyArchive || s.Backups[0].Size != 4711 {
 		t.Errorf("backups: %+v", s.Backups)
 	}
 	b.is("BackupSucceeded: True BackupSucceeded")
 	want := []string{"Normal Scheduled the schedule is followed, see status.nextScheduleTime",
-		"Normal Started Job " + name + " was created", "Normal BackupSucceeded 1 table, 10 rows"}
+		"Normal Started Job " + name + " was created", "Normal BackupSucceeded the backup was taken"}
 	if diff := cmp.Diff(want, b.recorded()); diff != "" {
 		t.Error("events:", diff)
 	}
@@ -323,9 +323,9 @@ func TestOutcomes(t *testing.T) {
 		"good at the second try": {func(b *fixture, job *batchv1.Job) {
 			b.run(job, b.ended(1, "Error", &result{Verb: "backup", Reason: "ConnectionLost", Message: "the first try"}))
 			b.clock.SetTime(b.clock.Now().Add(5 * time.Second))
-			b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
+			b.run(job, b.ended(0, "Completed", b.taken(job.Name)...))
 			b.finish(job, "")
-		}, "True BackupSucceeded", "1 table, 10 rows"},
+		}, "True BackupSucceeded", "the backup was taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, job := newRun(t)
@@ -358,7 +358,7 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 	if requeueAfter := b.reconcile(); requeueAfter > 3*time.Second || !b.backup().Status.InProgress {
 		t.Errorf("again in %s, %+v", requeueAfter, b.backup().Status)
 	}
-	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
+	b.run(job, b.ended(0, "Completed", b.taken(job.Name)...))
 	b.reconcile()
 	b.is("BackupSucceeded: True BackupSucceeded")
 }
@@ -367,7 +367,7 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 func TestABlockedPodIsReported(t *testing.T) {
 	waiting := func(reason, message string) corev1.PodStatus {
 		return corev1.PodStatus{Phase: corev1.PodPending,
-			ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, Image: "x",
+			ContainerStatuses: []corev1.ContainerStatus{{Name: verbBackup, Image: "x",
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
 	}
 	for name, test := range map[string]struct {
@@ -376,7 +376,7 @@ func TestABlockedPodIsReported(t *testing.T) {
 	}{
 		"no node":  {unschedulable, "Unschedulable", "no volume"},
 		"no image": {waiting("ImagePullBackOff", "no such image"), "ImageUnavailable", "no such image"},
-		"no image for the sidecar, which starts first": {corev1.PodStatus{Phase: corev1.PodPending,
+		"no image for the first container": {corev1.PodStatus{Phase: corev1.PodPending,
 			InitContainerStatuses: waiting("ErrImagePull", "no such image").ContainerStatuses,
 			ContainerStatuses:     waiting("PodInitializing", "").ContainerStatuses}, "ImageUnavailable", "no such image"},
 		"no Secret": {waiting("CreateContainerConfigError", `secret "credentials" not found`), "SecretNotFound",

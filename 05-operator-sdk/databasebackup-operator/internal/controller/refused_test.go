@@ -65,6 +65,23 @@ func (b *fixture) tried() error {
 			Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}, client.DryRunAll))
 }
 
+// failedCreate is what the Job controller does when the API server refuses a pod: it records an event about the Job. The
+// message is that of the API server.
+func (b *fixture) failedCreate(job *batchv1.Job) {
+	b.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: b.meta(job.Name + "-x7k2p"), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	err := b.WithWatch.Create(b.t.Context(), pod)
+	if err == nil {
+		b.t.Fatal("the API server accepts the pod")
+	}
+	b.must(b.WithWatch.Create(b.t.Context(), &corev1.Event{ObjectMeta: b.meta(job.Name + ".1"),
+		InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: job.Namespace,
+			Name: job.Name, UID: job.UID},
+		Type: corev1.EventTypeWarning, Reason: "FailedCreate", Message: "Error creating: " + err.Error(),
+		Source: corev1.EventSource{Component: "job-controller"}, LastTimestamp: metav1.Now()}))
+	b.started(job)
+}
+
 // started sets the start of a Job as the Job controller does, so long ago that its pod is overdue.
 func (b *fixture) started(job *batchv1.Job) {
 	b.t.Helper()
@@ -78,7 +95,7 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 	t.Run("a backup, until its deadline", func(t *testing.T) {
 		b, job := newRun(t)
 		b.podQuota()
-		b.started(job)
+		b.failedCreate(job)
 		b.reconcile()
 		b.finish(job, batchv1.JobReasonDeadlineExceeded)
 		b.reconcile()
@@ -90,7 +107,7 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 		b.ask()
 		b.follow()
 		b.podQuota()
-		b.started(b.job("monday-restore"))
+		b.failedCreate(b.job("monday-restore"))
 		b.retriesSoon(b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()}))
 		b.want("Unknown PodRejected")
 		if got := b.outcome(); !strings.Contains(got, quotaMessage) {
@@ -100,7 +117,7 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 	t.Run("a deletion", func(t *testing.T) {
 		b := newDeletion(t)
 		b.podQuota()
-		b.started(b.job("orders-delete"))
+		b.failedCreate(b.job("orders-delete"))
 		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
 		b.is("Ready: False PodRejected")
 	})

@@ -13,7 +13,8 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// A result is what pgbackup writes into the pod's termination message: the part that the operator uses.
+// A result is what a verb of pgbackup writes into the termination message of its container: the part that the operator
+// uses. Its texts are sentences of pgbackup; what tools and servers say is only in the log of the pod.
 type result struct {
 	Verb      string                `json:"verb"`
 	Succeeded bool                  `json:"succeeded"`
@@ -22,35 +23,39 @@ type result struct {
 	Warning   string                `json:"warning"`
 	Backup    *facts                `json:"backup"`
 	Restored  *databasesv1.Restored `json:"restored"`
-	// Backups are the backups on the volume: only Name and State are set.
-	Backups []databasesv1.Backup `json:"backups"`
-	Removed []string             `json:"removed"`
-	Omitted int                  `json:"omitted"`
+	// Backups are the newest backups in the repository, Removed are the names of those that this run removed. Omitted is
+	// the number of backups for which there was no space.
+	Backups []listed `json:"backups"`
+	Removed []string `json:"removed"`
+	Omitted int      `json:"omitted"`
 }
 
 // facts are the facts of one backup.
 type facts struct {
 	Name          string        `json:"name"`
-	State         string        `json:"state"`
-	Path          string        `json:"path"`
+	Snapshot      string        `json:"snapshot"`
 	Size          int64         `json:"size"`
-	SHA256        string        `json:"sha256"`
+	Stored        int64         `json:"stored"`
 	Started       time.Time     `json:"started"`
 	Completed     time.Time     `json:"completed"`
 	ServerVersion string        `json:"serverVersion"`
 	Verified      *verification `json:"verified"`
-	Failure       *verification `json:"failure"`
 }
 
-// unverifiable is the state of a backup that could not be verified, without evidence against the dump.
-const unverifiable = "Unverifiable"
-
-// verification is the result of a verification, which passed if the reason is empty.
+// verification is a verification that passed.
 type verification struct {
-	Mode    databasesv1.VerificationMode `json:"mode"`
-	Time    time.Time                    `json:"time"`
-	Reason  string                       `json:"reason"`
-	Message string                       `json:"message"`
+	Mode databasesv1.VerificationMode `json:"mode"`
+	Time time.Time                    `json:"time"`
+}
+
+// listed is a backup in the list of a repository.
+type listed struct {
+	Name      string                       `json:"name"`
+	Snapshot  string                       `json:"snapshot"`
+	Completed time.Time                    `json:"completed"`
+	Size      int64                        `json:"size"`
+	Verified  databasesv1.VerificationMode `json:"verified"`
+	Path      string                       `json:"path"`
 }
 
 // parseResult reads a termination message. It returns nil when pgbackup did not write the message.
@@ -62,46 +67,57 @@ func parseResult(message string) *result {
 	return r
 }
 
-// mergeBackups returns the list of backups after a run: with the facts of the new backup, and without removed backups.
-// The run's list has a limited length; backups that it leaves out stay as they were. Without a list all stay: the run
-// did not read the volume.
-func mergeBackups(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
-	all := slices.Clone(backups)
-	if r.Backup != nil {
-		all = slices.DeleteFunc(all, func(b databasesv1.Backup) bool { return b.Name == r.Backup.Name })
-		all = append(all, backupOf(r.Backup))
+// addBackup adds the backup of a run to a list.
+func addBackup(backups []databasesv1.Backup, f *facts) []databasesv1.Backup {
+	b := databasesv1.Backup{
+		Name: f.Name, Snapshot: f.Snapshot, Size: f.Size, Stored: f.Stored, ServerVersion: f.ServerVersion,
+		StartTime: metaTime(f.Started), CompletionTime: metaTime(f.Completed), Verified: databasesv1.VerifyNone,
 	}
-	states := map[string]string{}
+	if f.Verified != nil {
+		b.Verified, b.VerifiedTime = f.Verified.Mode, metaTime(f.Verified.Time)
+	}
+	all := slices.DeleteFunc(slices.Clone(backups), func(x databasesv1.Backup) bool { return x.Name == b.Name })
+	return newest(append(all, b))
+}
+
+// mergeList returns a list of backups as finish found it in the repository. The list of finish has a limited length:
+// backups that it leaves out stay as they were.
+func mergeList(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
+	known := map[string]databasesv1.Backup{}
+	for _, b := range backups {
+		known[b.Name] = b
+	}
+	var all []databasesv1.Backup
 	for _, l := range r.Backups {
-		states[l.Name] = l.State
-		if !slices.ContainsFunc(all, func(b databasesv1.Backup) bool { return b.Name == l.Name }) {
-			all = append(all, databasesv1.Backup{Name: l.Name}) // the file was put there by hand, or status was lost
+		b := known[l.Name]
+		delete(known, l.Name)
+		b.Name, b.Snapshot, b.Size, b.Path = l.Name, l.Snapshot, l.Size, strings.TrimPrefix(l.Path, volumeRoot)
+		if b.CompletionTime == nil {
+			b.CompletionTime = metaTime(l.Completed)
+		}
+		b.Verified = cmp.Or(l.Verified, b.Verified, databasesv1.VerifyNone)
+		if !slices.ContainsFunc(all, func(x databasesv1.Backup) bool { return x.Name == b.Name }) {
+			all = append(all, b)
 		}
 	}
-	complete := r.Backups != nil && r.Omitted == 0
-	all = slices.DeleteFunc(all, func(b databasesv1.Backup) bool {
-		return slices.Contains(r.Removed, b.Name) || complete && states[b.Name] == ""
-	})
-	for i, b := range all {
-		all[i].State = cmp.Or(states[b.Name], b.State)
+	for name, b := range known {
+		if r.Omitted > 0 && !slices.Contains(r.Removed, name) {
+			all = append(all, b)
+		}
 	}
-	slices.SortStableFunc(all, newer)
+	return newest(all)
+}
+
+// newest returns the newest of some backups, the newest first. Backups without a time come last.
+func newest(all []databasesv1.Backup) []databasesv1.Backup {
+	slices.SortFunc(all, func(a, b databasesv1.Backup) int {
+		return cmp.Or(takenAt(b).Compare(takenAt(a)), strings.Compare(b.Name, a.Name))
+	})
 	return all[:min(len(all), databasesv1.MaxBackups)]
 }
 
-// newer orders backups, the newest first. Backups without a time come last.
-func newer(a, b databasesv1.Backup) int {
-	return cmp.Or(takenAt(b).Compare(takenAt(a)), strings.Compare(b.Name, a.Name))
-}
-
-// takenAt is when a backup was complete. Where only the name of the backup is known, it is the minute in the name, zero
-// without a minute.
-func takenAt(b databasesv1.Backup) time.Time {
-	if b.CompletionTime != nil {
-		return b.CompletionTime.Time
-	}
-	return slotOf(b.Name[:max(strings.LastIndexByte(b.Name, '-'), 0)], b.Name)
-}
+// takenAt is when a backup was complete, zero when that is not known.
+func takenAt(b databasesv1.Backup) time.Time { return timeOf(b.CompletionTime) }
 
 func timeOf(t *metav1.Time) time.Time {
 	return ptr.Deref(t, metav1.Time{}).Time
@@ -113,16 +129,4 @@ func metaTime(t time.Time) *metav1.Time {
 		return nil
 	}
 	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
-}
-
-func backupOf(f *facts) databasesv1.Backup {
-	b := databasesv1.Backup{
-		Name: f.Name, State: f.State, Path: strings.TrimPrefix(f.Path, volumeRoot), Size: f.Size, SHA256: f.SHA256,
-		StartTime: metaTime(f.Started), CompletionTime: metaTime(f.Completed), ServerVersion: f.ServerVersion,
-		Verified: databasesv1.VerifyNone,
-	}
-	if f.Verified != nil {
-		b.Verified, b.VerifiedTime = f.Verified.Mode, metaTime(f.Verified.Time)
-	}
-	return b
 }

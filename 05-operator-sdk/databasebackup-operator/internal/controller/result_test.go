@@ -12,15 +12,14 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// After status was lost, only the names of backups are known. They are sorted by the minute in the name, and the oldest
-// are cut.
-func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
-	r, completed := &result{}, time.Unix(29000030*60, 0)
+// After status was lost, the list of finish brings the backups back. The oldest are cut.
+func TestTheListOfTheRepositoryIsInOrder(t *testing.T) {
+	r := &result{}
 	for i := range 60 {
-		r.Backups = append(r.Backups, databasesv1.Backup{Name: fmt.Sprintf("orders-%d", 29000000+i), State: "Good"})
+		r.Backups = append(r.Backups, listed{Name: fmt.Sprintf("orders-%d", 29000000+i),
+			Completed: time.Unix(int64(29000000+i)*60, 0), Snapshot: "1a2b3c4d"})
 	}
-	r.Backup = &facts{Name: "orders-29000030", Completed: completed.Add(20 * time.Second)}
-	all := mergeBackups(nil, r)
+	all := mergeList(nil, r)
 	if len(all) != databasesv1.MaxBackups {
 		t.Fatal(len(all))
 	}
@@ -31,40 +30,26 @@ func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
 	}
 }
 
-// A list, even of a failed run, replaces the backups in status. A run that could not read the volume has no list.
-func TestTheListOfARunIsWhatTheVolumeHas(t *testing.T) {
-	before := []databasesv1.Backup{{Name: "orders-2", State: "Good"}, {Name: "orders-1", State: "Good"}}
+// The list of finish replaces the backups in status, but for those that it had no space to list. The snapshot of a
+// backup gets another id when it is marked as verified.
+func TestTheListOfARunIsWhatTheRepositoryHas(t *testing.T) {
+	at := metav1.Time{Time: time.Unix(29000030*60, 0)}
+	before := []databasesv1.Backup{
+		{Name: "orders-2", Snapshot: "22222222", Stored: 7, CompletionTime: &at, Verified: databasesv1.VerifyNone},
+		{Name: "orders-1", Snapshot: "11111111", Verified: databasesv1.VerifyNone}}
+	marked := before[0]
+	marked.Snapshot, marked.Verified = "33333333", databasesv1.VerifyRestore
+	older := databasesv1.Backup{Name: "orders-0", Path: "/backups/uid/orders-0.dump", Verified: databasesv1.VerifyNone}
 	for list, want := range map[string][]databasesv1.Backup{
-		``:                          before,
-		`"backups":[],`:             {},
-		`"backups":[],"omitted":2,`: before,
-		`"backups":[{"name":"orders-2","state":"Broken"}],`: {{Name: "orders-2", State: "Broken"}},
+		`"backups":[{"name":"orders-2","snapshot":"33333333","verified":"Restore"}]`:             {marked},
+		`"backups":[{"name":"orders-2","snapshot":"33333333","verified":"Restore"}],"omitted":1`: {marked, before[1]},
+		`"backups":[{"name":"orders-2","snapshot":"33333333","verified":"Restore"}],"omitted":1,"removed":["orders-1"]`: {
+			marked},
+		`"backups":[{"name":"orders-0","path":"/volume/backups/uid/orders-0.dump"}]`: {older},
 	} {
-		r := parseResult(`{"verb":"backup",` + list + `"reason":"AuthenticationFailed"}`)
-		if diff := cmp.Diff(want, mergeBackups(before, r)); diff != "" {
+		r := parseResult(`{"verb":"finish","reason":"Finished",` + list + `}`)
+		if diff := cmp.Diff(want, mergeList(before, r)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", list, diff)
 		}
-	}
-}
-
-// Only evidence against the dump makes the condition False. A backup that passed only a weaker verification before did
-// not pass its verification.
-func TestABackupThatCouldNotBeVerifiedIsNotReportedAsBroken(t *testing.T) {
-	for state, want := range map[string]metav1.ConditionStatus{
-		unverifiable: metav1.ConditionUnknown, "Broken": metav1.ConditionFalse} {
-		t.Run(state, func(t *testing.T) {
-			status := databasesv1.DatabaseBackupStatus{ActiveJob: "orders-29000030"}
-			failure := &verification{Mode: databasesv1.VerifyRestore, Reason: "SomeReason", Message: "why"}
-			recordOutcome(&status, &outcome{explanation: explanation{"SomeReason", "why"}, result: &result{
-				Backup: &facts{Name: "orders-29000030", State: state, Failure: failure, Verified: &verification{
-					Mode: databasesv1.VerifyArchive, Time: time.Now()}}}}, setter{&status.Conditions, 1, time.Now()})
-			have := condition(status.Conditions, databasesv1.ConditionRestoreVerified)
-			if have.Status != want || have.Reason != "SomeReason" || status.Backups[0].State != state {
-				t.Errorf("%+v, backups %+v", have, status.Backups)
-			}
-			if status.LastVerifiedTime != nil {
-				t.Errorf("the backup counts as verified at %s", status.LastVerifiedTime)
-			}
-		})
 	}
 }

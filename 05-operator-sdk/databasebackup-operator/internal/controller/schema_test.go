@@ -34,6 +34,24 @@ func one(field string, value any) tree { return with(tree{field: value}) }
 // secretKey is a reference to a key.
 var secretKey = tree{"name": "s", "key": "k"}
 
+const (
+	endpointRule = "spec.destination.s3.endpoint: Invalid value: must be https:// or http://, a host and perhaps a port"
+	prefixRule   = "spec.destination.s3.prefix: Invalid value: must be parts of letters, digits, '.', '_' and '-'"
+	urlRule      = "spec.destination.rest.url: Invalid value: must be https:// or http://, a host, perhaps a port and a path"
+)
+
+// inS3 returns the smallest spec with a bucket, with other fields; nil removes a field.
+func inS3(change tree) tree {
+	s3 := tree{"endpoint": "https://s3.example.com", "bucket": "company", "credentialsSecretRef": tree{"name": "s"}}
+	maps.Copy(s3, change)
+	maps.DeleteFunc(s3, func(_ string, value any) bool { return value == nil })
+	return one("destination", tree{"s3": s3})
+}
+
+func restAt(url string) tree { return tree{"url": url} }
+
+func inREST(url string) tree { return one("destination", tree{"rest": restAt(url)}) }
+
 // A rule accepts or refuses. says is the API server's message with the field, empty when the object is accepted.
 type rule struct {
 	spec tree
@@ -95,7 +113,47 @@ var backupRules = map[string]rule{
 		"spec.targetRef.tls.ca: Invalid value: must have exactly one"},
 	"half of the credentials": {one("auth", tree{"usernameSecretRef": secretKey}), ""},
 	"no destination in it": {one("destination", tree{}),
-		"spec.destination: Invalid value: must name exactly one destination: persistentVolumeClaim"},
+		"spec.destination: Invalid value: must have exactly one of persistentVolumeClaim, s3 and rest"},
+	"two destinations": {one("destination", tree{"persistentVolumeClaim": tree{"claimName": "a"}, "rest": restAt("https://a")}),
+		"spec.destination: Invalid value: must have exactly one of persistentVolumeClaim, s3 and rest"},
+	"S3": {inS3(nil), ""},
+	"S3 with all fields": {inS3(tree{"endpoint": "https://minio.storage.svc:9000", "prefix": "backups/a..b/orders",
+		"region": "eu-central-1", "caSecretRef": secretKey}), ""},
+	"S3 by an address":     {inS3(tree{"endpoint": "http://[fd00::1]:9000"}), ""},
+	"S3 without a scheme":  {inS3(tree{"endpoint": "s3.example.com"}), endpointRule},
+	"S3 with a password":   {inS3(tree{"endpoint": "https://me:secret@s3.example.com"}), endpointRule},
+	"S3 with a path":       {inS3(tree{"endpoint": "https://s3.example.com/company"}), endpointRule},
+	"S3 with a query":      {inS3(tree{"endpoint": "https://s3.example.com?x=y"}), endpointRule},
+	"S3 of another scheme": {inS3(tree{"endpoint": "file:///etc"}), endpointRule},
+	"a bucket with a slash": {inS3(tree{"bucket": "company/orders"}),
+		"spec.destination.s3.bucket: Invalid value: must be a name of a bucket: 3 to 63 lower-case letters"},
+	"a bucket in upper case": {inS3(tree{"bucket": "Company"}),
+		"spec.destination.s3.bucket: Invalid value: must be a name of a bucket"},
+	"a bucket of two letters": {inS3(tree{"bucket": "ab"}),
+		"spec.destination.s3.bucket: Invalid value: must be a name of a bucket"},
+	"a prefix that leads out": {inS3(tree{"prefix": "a/../../other"}), prefixRule},
+	"an absolute prefix":      {inS3(tree{"prefix": "/a"}), prefixRule},
+	"a prefix with a slash":   {inS3(tree{"prefix": "a/"}), prefixRule},
+	"a region": {inS3(tree{"region": "eu central"}),
+		"spec.destination.s3.region: Invalid value: must be the name of a region"},
+	"an authority without TLS, S3": {inS3(tree{"endpoint": "http://s3.example.com", "caSecretRef": secretKey}),
+		"spec.destination.s3.caSecretRef: Invalid value: needs an endpoint that begins with https://"},
+	"S3 without credentials": {inS3(tree{"credentialsSecretRef": nil}),
+		"spec.destination.s3.credentialsSecretRef: Required value"},
+	"REST":                     {inREST("https://backups.example.com:8000/orders/"), ""},
+	"REST without a path":      {inREST("http://backups"), ""},
+	"REST with a password":     {inREST("https://me:secret@backups.example.com/orders"), urlRule},
+	"REST that leads out":      {inREST("https://backups.example.com/a/../b"), urlRule},
+	"REST with a line break":   {inREST("https://backups.example.com/a\nb"), urlRule},
+	"REST of another scheme":   {inREST("s3:https://backups.example.com"), urlRule},
+	"REST with two slashes":    {inREST("https://backups.example.com//orders"), urlRule},
+	"REST with a port of text": {inREST("https://backups.example.com:http/"), urlRule},
+	"an authority without TLS, REST": {
+		one("destination", tree{"rest": tree{"url": "http://backups", "caSecretRef": secretKey}}),
+		"spec.destination.rest.caSecretRef: Invalid value: needs a url that begins with https://"},
+	"a password of the user's": {one("encryption", tree{"passwordSecretRef": secretKey}), ""},
+	"encryption without a password": {one("encryption", tree{}),
+		"spec.encryption.passwordSecretRef: Required value"},
 	"a zone":              {one("timeZone", "America/Argentina/Buenos_Aires"), ""},
 	"a zone with a sign":  {one("timeZone", "Etc/GMT+12"), ""},
 	"the zone of the pod": {one("timeZone", "Local"), "spec.timeZone: Invalid value: must not be Local"},
@@ -111,6 +169,25 @@ var backupRules = map[string]rule{
 		"spec.verification.query: Invalid value: must not begin with a backslash"},
 }
 
+// elsewhere returns a DatabaseRestore from a repository, with other fields; nil removes a field.
+func elsewhere(change tree) tree {
+	spec := tree{"snapshot": "1a2b3c4d", "targetRef": tree{"name": "orders"},
+		"repository": tree{"destination": tree{"rest": restAt("https://backups.example.com")},
+			"encryption": tree{"passwordSecretRef": secretKey}},
+		"auth": tree{"usernameSecretRef": secretKey, "passwordSecretRef": secretKey}}
+	maps.Copy(spec, change)
+	maps.DeleteFunc(spec, func(_ string, value any) bool { return value == nil })
+	return spec
+}
+
+// onVolume returns a DatabaseRestore from a repository on a volume.
+func onVolume(path any) tree {
+	repository := tree{"destination": tree{"persistentVolumeClaim": tree{"claimName": "a"}},
+		"encryption": tree{"passwordSecretRef": secretKey}, "backupPath": path}
+	maps.DeleteFunc(repository, func(_ string, value any) bool { return value == nil })
+	return elsewhere(tree{"repository": repository})
+}
+
 // restoring returns the smallest DatabaseRestore, with one other field.
 func restoring(field string, value any) tree {
 	spec := tree{"databaseBackupName": "orders", "backupName": "orders-29012345", field: value}
@@ -119,12 +196,37 @@ func restoring(field string, value any) tree {
 }
 
 var restoreRules = map[string]rule{
-	"two names": {restoring("overwrite", true), ""},
+	"two names":                    {restoring("backoffLimit", int64(1)), ""},
+	"a repository":                 {elsewhere(nil), ""},
+	"the id of a snapshot in full": {elsewhere(tree{"snapshot": strings.Repeat("0f", 32)}), ""},
+	"a repository on a volume":     {onVolume("/backups"), ""},
+	"a repository on a volume without a path": {onVolume(nil),
+		"spec.repository.backupPath: Invalid value: goes with destination.persistentVolumeClaim"},
+	"a repository at a relative path": {onVolume("backups"),
+		"spec.repository.backupPath: Invalid value: must be an absolute path without the part '..'"},
+	"a repository on a server, with a path": {elsewhere(tree{"repository": tree{"backupPath": "/a",
+		"destination": tree{"rest": restAt("https://a")}, "encryption": tree{"passwordSecretRef": secretKey}}}),
+		"spec.repository.backupPath: Invalid value: goes with destination.persistentVolumeClaim"},
+	"a repository without a password": {elsewhere(tree{"repository": tree{"destination": tree{"rest": restAt("https://a")}}}),
+		"spec.repository.encryption: Required value"},
+	"neither": {tree{}, "spec: Invalid value: must have exactly one of databaseBackupName and repository"},
+	"both": {elsewhere(tree{"databaseBackupName": "orders", "backupName": "orders-1"}),
+		"spec: Invalid value: must have exactly one of databaseBackupName and repository"},
+	"a DatabaseBackup without a backup": {restoring("backupName", nil),
+		"spec.backupName: Invalid value: goes with databaseBackupName"},
+	"a snapshot without a repository": {restoring("snapshot", "1a2b3c4d"),
+		"spec.snapshot: Invalid value: goes with repository"},
+	"a repository without a snapshot": {elsewhere(tree{"snapshot": nil}),
+		"spec.snapshot: Invalid value: goes with repository"},
+	"the newest snapshot": {elsewhere(tree{"snapshot": "latest-1"}),
+		"spec.snapshot: Invalid value: must be the id of a snapshot"},
+	"a repository without a server": {elsewhere(tree{"targetRef": nil}),
+		"spec.targetRef: Invalid value: is required with repository"},
+	"a repository without credentials of the server": {elsewhere(tree{"auth": nil}),
+		"spec.auth: Invalid value: is required with repository"},
 	"a file for a backup": {
 		restoring("backupName", "../x"), "spec.backupName: Invalid value: must be a name from status.backups"},
-	"a UID":              {restoring("backupOwnerUID", "7e1b6c1e-29f5-4a3c-9f3e-0d8b7d1c2a3b"), ""},
-	"a folder for a UID": {restoring("backupOwnerUID", "../x"), "spec.backupOwnerUID: Invalid value: must be a UID"},
-	"another database":   {restoring("databaseName", `o'brien "x"`), ""},
+	"another database": {restoring("databaseName", `o'brien "x"`), ""},
 	"a database of 64 bytes": {
 		restoring("databaseName", strings.Repeat("é", 32)), "spec.databaseName: Invalid value: must have at most 63 bytes"},
 	"a database that the server needs": {restoring("databaseName", "template1"),
@@ -179,7 +281,7 @@ func TestNamesLeaveRoomForJobs(t *testing.T) {
 		strings.Repeat("a", 53): false, "a.b": false,
 	} {
 		for kind, spec := range map[string]tree{
-			"DatabaseBackup": with(nil), "DatabaseRestore": restoring("overwrite", false)} {
+			"DatabaseBackup": with(nil), "DatabaseRestore": restoring("backoffLimit", int64(1))} {
 			err := c.Create(t.Context(), object(kind, namespace, name, spec), client.DryRunAll)
 			if (err == nil) != taken || err != nil &&
 				!strings.Contains(without(err.Error()), "metadata: Invalid value: metadata.name must have at most 52 characters") {
@@ -213,12 +315,12 @@ func TestDefaults(t *testing.T) {
 
 func TestARestoreNeverChanges(t *testing.T) {
 	c, namespace := newClient(t)
-	u := object("DatabaseRestore", namespace, "monday", restoring("overwrite", false))
+	u := object("DatabaseRestore", namespace, "monday", restoring("backoffLimit", int64(1)))
 	if err := c.Create(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	for field, value := range map[string]any{
-		"overwrite": true, "backupName": "orders-1", "databaseName": "other", "targetRef": tree{"name": "other"}} {
+		"backoffLimit": int64(2), "backupName": "orders-1", "databaseName": "other", "targetRef": tree{"name": "other"}} {
 		changed := u.DeepCopy()
 		changed.Object["spec"].(tree)[field] = value
 		err := c.Update(t.Context(), changed)
@@ -233,7 +335,7 @@ func TestARestoreNeverChanges(t *testing.T) {
 	}
 }
 
-// The place of the files never changes: the operator would forget the files at the old place. The sample of the
+// The place of the backups never changes: the operator would forget the backups at the old place. The sample of the
 // original operator, which names no destination, may get a destination.
 func TestWhereTheFilesAreNeverChanges(t *testing.T) {
 	c, namespace := newClient(t)
@@ -251,7 +353,8 @@ func TestWhereTheFilesAreNeverChanges(t *testing.T) {
 		value any
 	}{
 		"another database": {"databaseName", "other"}, "another path": {"backupPath", "/other"},
-		"another claim": {"destination", claim("b")}, "no destination": {"destination", nil},
+		"another claim": {"destination", claim("b")},
+		"another kind":  {"destination", tree{"rest": restAt("https://a")}}, "no destination": {"destination", nil},
 	} {
 		changed := u.DeepCopy()
 		if changed.Object["spec"].(tree)[test.field] = test.value; test.value == nil {
@@ -272,7 +375,7 @@ func TestWhereTheFilesAreNeverChanges(t *testing.T) {
 func TestTheSamplesApply(t *testing.T) {
 	c, namespace := newClient(t)
 	files, err := filepath.Glob(filepath.Join("..", "..", "config", "samples", "databases_*.yaml"))
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 5 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {

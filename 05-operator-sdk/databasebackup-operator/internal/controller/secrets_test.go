@@ -8,8 +8,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 )
 
-// The operator does not know the values of Secrets, so it cannot filter what a container writes. It copies the results
-// of pgbackup, which are filtered, and no other text.
+// The operator does not know the values of Secrets, so it cannot filter what a container writes. It copies the sentences
+// of pgbackup's results, and no other text.
 func TestNoValueOfASecretReachesStatusOrEvents(t *testing.T) {
 	const secret = "Tr0ub4dor&3 horse"
 	refusal := `password authentication failed for user "` + secret + `"`

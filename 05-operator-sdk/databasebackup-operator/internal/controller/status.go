@@ -17,12 +17,16 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 	status := *b.Status.DeepCopy()
 	set := setter{&status.Conditions, b.Generation, o.now}
 	ended, waiting := followJob(b, &status, o, set)
-	markDamaged(status.Backups, o.damaged)
 	if timeOf(status.LastScheduleTime).After(o.now.Add(schedule.Tolerance)) {
 		status.LastScheduleTime = metaTime(o.now) // a wrong clock wrote it
 	}
 	dropExpired(b, &status, o)
 	p := planFor(b, &status, o)
+	if b.Spec.Encryption != nil {
+		status.EncryptionSecretName = ""
+	} else if len(p.missing) == 0 {
+		status.EncryptionSecretName = passwordOf(b).Name
+	}
 	if waiting {
 		p.claim = nil // else the next run would hide how this run ended
 		p.requeueAt = earlier(p.requeueAt, o.now.Add(2*time.Second))
@@ -54,8 +58,9 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 	set.to(databasesv1.ConditionTargetReady, conditionStatus(target.reason == databasesv1.ReasonTargetReady), *target)
 	ready, why := readiness(b, &status, o, p)
 	rejected := condition(b.Status.Conditions, databasesv1.ConditionReady)
-	if ready && pending(&status, o) && rejected.Reason == databasesv1.ReasonJobRejected {
-		ready, why = false, explanation{rejected.Reason, rejected.Message} // until the API server accepts the Job
+	if ready && pending(&status, o) && (rejected.Reason == databasesv1.ReasonJobRejected ||
+		rejected.Reason == databasesv1.ReasonEarlierPodRuns) {
+		ready, why = false, explanation{rejected.Reason, rejected.Message} // until the Job is created
 	}
 	set.to(databasesv1.ConditionReady, conditionStatus(ready), why)
 	p.requeueAt = earlier(p.requeueAt, o.checkPodsAt)
@@ -113,6 +118,10 @@ func followJob(
 	return ended, false
 }
 
+// unreadable is the reason of pgbackup that is evidence against a dump. With every other reason the dump could not be
+// verified: a scratch server is not the server that was dumped.
+const unreadable = "ArchiveUnreadable"
+
 // recordOutcome notes how the active Job ended. lastBackupTime moves only on success.
 func recordOutcome(status *databasesv1.DatabaseBackupStatus, end *outcome, set setter) {
 	status.LastJob, status.ActiveJob, status.InProgress = status.ActiveJob, "", false
@@ -124,31 +133,38 @@ func recordOutcome(status *databasesv1.DatabaseBackupStatus, end *outcome, set s
 	if end.succeeded {
 		status.LastBackupTime = metaTime(end.at)
 	}
-	if end.result == nil {
-		return
+	if taken := end.ends[verbBackup]; taken.passed() && taken.result.Backup != nil {
+		recordBackup(status, *taken.result.Backup, end, set)
+	} else if end.reason == unreadable {
+		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionFalse, end.explanation)
 	}
-	status.Backups = mergeBackups(status.Backups, end.result)
-	f := end.result.Backup
-	if f == nil {
-		return
+	if r := end.ends[verbFinish].result; r != nil && r.Succeeded && r.Backups != nil {
+		status.Backups = mergeList(status.Backups, r)
 	}
-	if f.Failure == nil && f.Verified != nil && f.Verified.Time.After(timeOf(status.LastVerifiedTime)) {
+}
+
+// recordBackup notes a backup that exists, and how it was verified.
+func recordBackup(status *databasesv1.DatabaseBackupStatus, f facts, end *outcome, set setter) {
+	verify := end.ends[verbVerify]
+	if verify.passed() {
+		f.Verified = &verification{databasesv1.VerifyRestore, verify.state.FinishedAt.Time}
+	}
+	status.Backups = addBackup(status.Backups, &f)
+	if f.Verified != nil && f.Verified.Time.After(timeOf(status.LastVerifiedTime)) {
 		status.LastVerifiedTime = metaTime(f.Verified.Time)
 	}
-	switch {
-	case f.Failure != nil && f.State == unverifiable: // a fault of the scratch server is not a fault of the dump
-		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionUnknown, explain(f.Failure.Reason,
-			"%s could not be verified: %s", f.Name, f.Failure.Message))
-	case f.Failure != nil:
-		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionFalse, explain(f.Failure.Reason,
-			"%s: %s", f.Name, f.Failure.Message))
-	case f.Verified != nil && f.Verified.Mode == databasesv1.VerifyRestore:
-		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionTrue, explanation{databasesv1.ReasonRestoreVerified,
-			f.Name + " was restored, and passed its verification"})
-	default:
-		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionUnknown, explanation{databasesv1.ReasonNotRestored,
-			f.Name + " was not verified by restoring it"})
+	verified, why := metav1.ConditionUnknown, explanation{databasesv1.ReasonNotRestored,
+		f.Name + " was not verified by restoring it"}
+	switch failure := end.notVerified; {
+	case verify.passed():
+		verified, why = metav1.ConditionTrue, explanation{databasesv1.ReasonRestoreVerified,
+			f.Name + " was restored, and passed its verification"}
+	case failure != nil && failure.reason == unreadable:
+		verified, why = metav1.ConditionFalse, explain(failure.reason, "%s: %s", f.Name, failure.message)
+	case failure != nil:
+		why = explain(failure.reason, "%s could not be verified: %s", f.Name, failure.message)
 	}
+	set.to(databasesv1.ConditionRestoreVerified, verified, why)
 }
 
 // setter sets conditions of one generation at one time.

@@ -3,12 +3,13 @@ package backup
 
 import "time"
 
-// A Backup is a file, the time when its data were read, and whether a test restore of it succeeded.
-type Backup struct {
+// A Snapshot is a line of restic's list: the name of its run, the time when its data were read, and whether it has the
+// tag of a test restore that succeeded.
+type Snapshot struct {
 	Name     string
 	Time     time.Time
 	Verified bool
 }
 
-// Remove returns the backups to delete so that about count are left. The order of all is the order in a directory.
-func Remove(_ []Backup, _ int) (remove []Backup) { return nil }
+// Remove returns the snapshots to forget so that about count are left. The order of all is that of the repository.
+func Remove(_ []Snapshot, _ int) (remove []Snapshot) { return nil }

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// A Backup is a file, the time when its data were read, and whether a test restore of it succeeded.
-type Backup struct {
+// A Snapshot is a line of restic's list: the name of its run, the time when its data were read, and whether it has the
+// tag of a test restore that succeeded.
+type Snapshot struct {
 	Name     string
 	Time     time.Time
 	Verified bool
 }
 
-// Remove returns the backups to delete so that about count are left. The order of all is the order in a directory.
-func Remove(all []Backup, count int) (remove []Backup) {
-	newest := slices.SortedFunc(slices.Values(all), func(a, b Backup) int { return b.Time.Compare(a.Time) })
-	good := slices.IndexFunc(newest, func(b Backup) bool { return b.Verified })
-	for at, b := range newest {
+// Remove returns the snapshots to forget so that about count are left. The order of all is that of the repository.
+func Remove(all []Snapshot, count int) (remove []Snapshot) {
+	newest := slices.SortedFunc(slices.Values(all), func(a, b Snapshot) int { return b.Time.Compare(a.Time) })
+	good := slices.IndexFunc(newest, func(s Snapshot) bool { return s.Verified })
+	for at, s := range newest {
 		if at >= count && at != good {
-			remove = append(remove, b)
+			remove = append(remove, s)
 		}
 	}
 	return remove

@@ -7,14 +7,14 @@ import (
 )
 
 func TestRemove(t *testing.T) {
-	day := func(n int, verified bool) Backup {
+	day := func(n int, verified bool) Snapshot {
 		moment := time.Date(2030, time.January, n, 2, 0, 0, 0, time.UTC)
 		// Users chose these names: their order is not the order of the days.
-		return Backup{Name: moment.Format("Mon-02"), Time: moment, Verified: verified}
+		return Snapshot{Name: moment.Format("Mon-02"), Time: moment, Verified: verified}
 	}
-	good := []Backup{day(4, true), day(1, true), day(5, true), day(3, true), day(2, true)}
+	good := []Snapshot{day(4, true), day(1, true), day(5, true), day(3, true), day(2, true)}
 	unordered := slices.Clone(good)
-	removed := func(all []Backup, count int) (days []int) {
+	removed := func(all []Snapshot, count int) (days []int) {
 		for _, b := range Remove(all, count) {
 			days = append(days, b.Time.Day())
 		}
@@ -32,7 +32,7 @@ func TestRemove(t *testing.T) {
 	if got := removed(good, 9); len(got) > 0 {
 		t.Errorf("5 backups, 9 may stay: the days %v go", got)
 	}
-	broken := []Backup{day(1, true), day(2, true), day(3, false), day(4, false), day(5, false)}
+	broken := []Snapshot{day(1, true), day(2, true), day(3, false), day(4, false), day(5, false)}
 	if got := removed(broken, 3); slices.Contains(got, 2) {
 		t.Errorf("the only backups that can be restored are removed: the days %v go", got)
 	} else if !slices.Equal(got, []int{1}) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Outcome reports whether a Job has ended, and whether its backup is done. result is the text that its container left:
-// the size of the file that it wrote, empty when it left nothing.
+// the id of the snapshot that it took, empty when it left nothing.
 func Outcome(job *batchv1.Job, result string) (ended, done bool) {
 	for _, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {

@@ -50,7 +50,7 @@ func TestUninstallRefusesWhileThereAreDatabaseBackups(t *testing.T) {
 	}
 	for _, target := range []string{"uninstall", "undeploy"} {
 		out, ok := uninstalling(t, kubeconfig, target)
-		for _, want := range []string{"DatabaseBackup default/orders, and its files: deletionPolicy is Delete",
+		for _, want := range []string{"DatabaseBackup default/orders, and its backups: deletionPolicy is Delete",
 			"DatabaseRestore default/monday\n", "make " + target + " FORCE=1"} {
 			if ok || !strings.Contains(out, want) {
 				t.Errorf("%s succeeded: %v, and prints no %q: %s", target, ok, want, out)

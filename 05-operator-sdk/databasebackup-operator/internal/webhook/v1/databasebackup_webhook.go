@@ -110,5 +110,5 @@ func deletes(backup *databasesv1.DatabaseBackup) admission.Warnings {
 	if backup.Spec.DeletionPolicy != databasesv1.DeleteFiles {
 		return nil
 	}
-	return admission.Warnings{"spec.deletionPolicy is Delete: when the DatabaseBackup is deleted, the files go with it"}
+	return admission.Warnings{"spec.deletionPolicy is Delete: when the DatabaseBackup is deleted, its backups go with it"}
 }

@@ -52,7 +52,7 @@ func zone(name string) change {
 const (
 	lacksAll = "nothing runs until the spec has targetRef, auth.usernameSecretRef, auth.passwordSecretRef, " +
 		"image, destination"
-	filesToGo = "spec.deletionPolicy is Delete: when the DatabaseBackup is deleted, the files go with it"
+	filesToGo = "spec.deletionPolicy is Delete: when the DatabaseBackup is deleted, its backups go with it"
 )
 
 var _ = Describe("The webhook of DatabaseBackups", func() {
