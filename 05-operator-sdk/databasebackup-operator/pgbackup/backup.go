@@ -14,22 +14,9 @@ import (
 // The files of snapshots, and those in the scratch directory.
 const (
 	dumpFile    = "dump"
-	factsFile   = "facts.json"
 	globalsFile = "globals.sql"
+	rolesFile   = "roles.json"
 )
-
-// facts are what a restore needs to know beside the dump.
-type facts struct {
-	Roles  []string `json:"roles"` // that own or may use an object, or have a setting
-	Owners []owned  `json:"owners"`
-}
-
-// owned is an object and its owner.
-type owned struct {
-	Object    string `json:"object"` // such as: table public.posts
-	Role      string `json:"role"`
-	Superuser bool   `json:"superuser,omitempty"`
-}
 
 // backup takes a backup, unless an earlier pod of the same Job has taken it, and reads it as the mode of verification
 // demands.
@@ -80,43 +67,77 @@ func (p *program) archiveFault(ctx context.Context, resticErr, err error) error 
 	return err
 }
 
-// dump dumps the database into the repository.
+// dump dumps the database into the repository. Tags name the roles of the dump, and whether only superusers own objects,
+// as the snapshot shows them that pg_dump dumps: a restore by a superuser relies on that.
 func (p *program) dump(ctx context.Context) error {
 	open, err := p.connect(ctx, p.config.Database)
 	if err != nil {
 		return err
 	}
 	defer open.close()
-	exported, found, err := p.inspect(ctx, open)
+	if err := p.checkVersion(ctx, open); err != nil {
+		return err
+	}
+	if err := open.do(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
+		return err
+	}
+	exported, err := open.column(ctx, "SELECT pg_export_snapshot()")
 	if err != nil {
 		return serverFault(err)
 	}
-	if err := p.saveGlobals(ctx, found); err != nil {
+	tags, err := p.describe(ctx, open)
+	if err != nil {
+		return serverFault(err)
+	}
+	err = p.save(ctx, []string{tagGlobals}, globalsFile, "pg_dumpall", "--globals-only", "--no-role-passwords", "--no-password",
+		databaseOption("database", p.config.Database))
+	if code(err) != 0 {
+		p.warn("the roles of the server are not in the backup: pg_dumpall failed, perhaps for lack of permission")
+	} else if err != nil {
 		return err
 	}
-	locks := p.watchLocks(ctx)
-	t := p.resticTool()
-	t.env = append(t.env, p.serverVariables()...)
-	version := strings.Fields(open.ParameterStatus("server_version"))[0]
-	err = p.save(ctx, t, []string{tagDump, tagVersion + url.QueryEscape(version)},
-		"--stdin-filename="+dumpFile, "--stdin-from-command", "--", "pg_dump", "--format=custom", "--compress=0", "--no-password",
-		"--encoding="+open.ParameterStatus("server_encoding"), "--snapshot="+exported,
+	err = p.save(ctx, tags, dumpFile, "pg_dump", "--format=custom", "--compress=0", "--no-password",
+		"--encoding="+open.ParameterStatus("server_encoding"), "--snapshot="+exported[0],
 		fmt.Sprintf("--lock-wait-timeout=%d", p.config.Wait.Milliseconds()), databaseOption("dbname", p.config.Database))
-	waited := locks()
-	switch {
-	case err == nil:
-		return nil
-	case waited != "" && ctx.Err() != nil:
-		return because(err, ReasonInterrupted, "pg_dump waited for "+waited)
-	case waited != "":
-		return because(err, ReasonDumpFailed, "pg_dump waited for "+waited)
-	case ctx.Err() != nil:
-		return ctx.Err()
+	if code(err) == 0 || ctx.Err() != nil {
+		return err
 	}
 	if fault := p.openRepository(ctx, false); fault != nil { // a look at each side shows whose fault it is
 		return fault
 	}
 	return p.dumpFault(ctx, err)
+}
+
+// describe returns the tags of a dump, and warns of what no tool can change.
+func (p *program) describe(ctx context.Context, s *session) ([]string, error) {
+	tags := []string{tagDump, tagVersion + url.QueryEscape(strings.Fields(s.ParameterStatus("server_version"))[0])}
+	roles, err := s.query(ctx, selectRoles)
+	if err != nil {
+		return nil, err
+	}
+	onlySuperusers := true
+	for _, role := range roles {
+		key := tagRole
+		if role[1] == "t" {
+			key, onlySuperusers = tagRoleOwner, onlySuperusers && role[2] == "t"
+		}
+		tags = append(tags, key+url.QueryEscape(role[0]))
+	}
+	if onlySuperusers {
+		tags = append(tags, tagSuperusers)
+	}
+	lost, err := s.column(ctx, extensionRows)
+	if err != nil {
+		return nil, err
+	}
+	if len(lost) > 0 {
+		p.warn("pg_dump leaves out the rows of tables that belong to extensions: %s", list(lost))
+	}
+	fixed, err := s.column(ctx, fixedSettings)
+	if len(fixed) > 0 {
+		p.warn("settings of the role or the database that the user may not override apply to the dump: %s", list(fixed))
+	}
+	return tags, err
 }
 
 // dumpFault finds the reason why pg_dump failed.
@@ -133,43 +154,11 @@ func (p *program) dumpFault(ctx context.Context, err error) error {
 	if len(denied) > 0 {
 		return because(err, ReasonPermissionDenied, "it may not read "+list(denied))
 	}
+	locked, fault := open.column(ctx, heldLocks)
+	if fault == nil && len(locked) > 0 {
+		return because(err, ReasonDumpFailed, "it may have waited too long for the lock of "+list(locked))
+	}
 	return because(err, ReasonDumpFailed)
-}
-
-// inspect begins the transaction whose snapshot pg_dump dumps, and reads the facts in it.
-func (p *program) inspect(ctx context.Context, s *session) (exported string, found facts, err error) {
-	if err := p.checkVersion(ctx, s); err != nil {
-		return "", found, err
-	}
-	if err := s.do(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
-		return "", found, err
-	}
-	names, err := s.column(ctx, "SELECT pg_export_snapshot()")
-	if err != nil {
-		return "", found, err
-	}
-	if found.Roles, err = s.column(ctx, selectRoles); err != nil {
-		return "", found, err
-	}
-	owners, err := s.query(ctx, selectOwners)
-	for _, row := range owners {
-		found.Owners = append(found.Owners, owned{Object: row[0], Role: row[1], Superuser: row[2] == "t"})
-	}
-	if err != nil {
-		return "", found, err
-	}
-	lost, err := s.column(ctx, extensionRows)
-	if len(lost) > 0 {
-		p.warn("pg_dump leaves out the rows of tables that belong to extensions: %s", list(lost))
-	}
-	if err != nil {
-		return "", found, err
-	}
-	fixed, err := s.column(ctx, fixedSettings)
-	if len(fixed) > 0 {
-		p.warn("settings of the role or the database that the user may not override apply to the dump: %s", list(fixed))
-	}
-	return names[0], found, err
 }
 
 // checkVersion refuses a server that is newer than pg_dump.
@@ -192,64 +181,12 @@ func (p *program) checkVersion(ctx context.Context, s *session) error {
 	return nil
 }
 
-// saveGlobals stores the facts, and the roles of the server without passwords, as a small snapshot. Without permission
-// to read the roles, only the facts are stored.
-func (p *program) saveGlobals(ctx context.Context, found facts) error {
-	dir, err := os.MkdirTemp("", "pgbackup-")
-	if err != nil {
-		return fmt.Errorf("make a folder: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := writeFacts(dir, found); err != nil {
-		return err
-	}
-	err = p.run(ctx, tool{name: "pg_dumpall", env: p.environment(p.serverVariables()...), args: []string{
-		"--globals-only", "--no-role-passwords", "--no-password", "--file=" + filepath.Join(dir, globalsFile),
-		databaseOption("database", p.config.Database)}})
-	names := []string{factsFile, globalsFile}
-	if code(err) != 0 {
-		p.warn("pg_dumpall could not dump the roles of the server")
-		names, err = names[:1], nil
-	}
-	if err != nil {
-		return err
-	}
-	t := p.resticTool()
-	t.dir = dir
-	return p.repositoryFault(ctx, p.save(ctx, t, []string{tagGlobals}, names...), ReasonRepositoryDamaged)
-}
-
-func writeFacts(dir string, found facts) error {
-	text, err := json.Marshal(found)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, factsFile), text, 0o660)
-	}
-	if err != nil {
-		return fmt.Errorf("write the facts: %w", err)
-	}
-	return nil
-}
-
-// readFacts reads the facts beside a dump. A dump of another origin has none.
-func (p *program) readFacts(ctx context.Context, s *snapshot) (found facts, err error) {
-	beside, err := p.snapshots(ctx, tagGlobals, tagOwner+s.tag(tagOwner), tagName+s.name())
-	if err != nil || len(beside) == 0 {
-		return found, err
-	}
-	text, err := p.restic(ctx, "dump", beside[0].ID, factsFile)
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &found)
-	}
-	return found, p.repositoryFault(ctx, err, ReasonRepositoryDamaged)
-}
-
 // stage leaves the dump, as the repository holds it, for the container that restores it.
 func (p *program) stage(ctx context.Context, s *snapshot) error {
-	found, err := p.readFacts(ctx, s)
-	if err != nil {
-		return err
+	roles, err := json.Marshal(append(s.tags(tagRole), s.tags(tagRoleOwner)...))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.config.Scratch, rolesFile), roles, 0o660)
 	}
-	err = writeFacts(p.config.Scratch, facts{Roles: found.Roles})
 	if err != nil {
 		return because(err, ReasonScratchFailed)
 	}

@@ -5,102 +5,58 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
-
-// part is the part of a restore to which an entry of a dump belongs.
-type part int
-
-const (
-	partMain     part = iota // as a role without the rights of a superuser: this part runs code of the tables' owners
-	partFirst                // what only the user of the settings may create, and what runs no code of an owner
-	partLast                 // grants and publications, when each object has its owner
-	partDatabase             // the database itself, its settings, grants and comment
-	partLeftOut              // what would act on the next statement, or connect to another server: a person adds it
-)
-
-// kinds are the kinds of entries that do not belong to the main part.
-var kinds = []struct {
-	kind string
-	part part
-}{
-	{"EVENT TRIGGER", partLeftOut}, {"SUBSCRIPTION TABLE", partLeftOut}, {"SUBSCRIPTION", partLeftOut},
-	{"SCHEMA", partFirst}, {"EXTENSION", partFirst}, {"FOREIGN DATA WRAPPER", partFirst}, {"SERVER", partFirst},
-	{"USER MAPPING", partFirst}, {"PROCEDURAL LANGUAGE", partFirst},
-	{"ACL", partLast}, {"DEFAULT ACL", partLast}, {"PUBLICATION", partLast}, {"SECURITY LABEL", partLast},
-	{"DATABASE", partDatabase},
-}
 
 // entry is a line of the list of a dump's contents, which pg_restore --list prints and --use-list reads.
 type entry struct {
 	line string
 	text string // without the numbers: the kind, the schema or -, the name, the owner
-	part part
 }
 
 var entryForm = regexp.MustCompile(`^\d+; \d+ \d+ (.*)$`)
 
-// parseContents reads a list of contents. Comments on an object of the first part need its owner, so they come last.
+// parseContents reads a list of contents.
 func parseContents(list string) (entries []entry) {
 	for line := range strings.Lines(list) {
 		line = strings.TrimSuffix(line, "\n")
-		match := entryForm.FindStringSubmatch(line)
-		if match == nil {
-			continue
+		if match := entryForm.FindStringSubmatch(line); match != nil {
+			entries = append(entries, entry{line: line, text: match[1]})
 		}
-		e := entry{line: line, text: match[1]}
-		about := e.text
-		for _, prefix := range []string{"COMMENT - ", "ACL - ", "SECURITY LABEL - "} {
-			about = strings.TrimPrefix(about, prefix)
-		}
-		for _, k := range kinds {
-			if strings.HasPrefix(about, k.kind+" ") {
-				e.part = k.part
-				break
-			}
-		}
-		if about != e.text && (e.part == partFirst || e.part == partMain && !strings.HasPrefix(e.text, "COMMENT ")) {
-			e.part = partLast
-		}
-		entries = append(entries, e)
 	}
 	return entries
 }
 
-// is reports whether an entry is of a kind.
-func (e entry) is(kind string) bool { return strings.HasPrefix(e.text, kind+" ") }
-
-// name is the entry without its owner, such as: event trigger audit.
-func (e entry) name(kind string) string {
-	text := strings.TrimPrefix(e.text, kind+" ")
-	if at := strings.LastIndexByte(text, ' '); at > 0 {
-		text = text[:at]
-	}
-	text = strings.TrimPrefix(text, "- ")
-	return strings.ToLower(kind) + " " + strings.Replace(text, " ", ".", 1)
+// is reports whether an entry is of one of the kinds, or a comment on such an object.
+func (e entry) is(kinds ...string) bool {
+	text := strings.TrimPrefix(e.text, "COMMENT - ")
+	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(text, kind+" ") })
 }
 
-// split returns the entries of the parts, and the names of those that are left out. The rows of materialized views are
-// left out where they may come from a server that does not answer.
-func split(entries []entry) (parts map[part][]entry, leftOut []string) {
-	parts = map[part][]entry{}
-	foreign := false
-	for _, e := range entries {
-		foreign = foreign || e.is("FOREIGN TABLE")
+// name is the entry without its owner, such as: event trigger - audit.
+func (e entry) name() string {
+	words := strings.Fields(e.text)
+	return strings.ReplaceAll(strings.ToLower(strings.Join(words[:len(words)-1], " ")), " - ", " ")
+}
+
+// split returns the entries to restore, and the names of those that a restore leaves out: what would act on the next
+// statement or connect to another server, and the rows of materialized views where they may come from a server that does
+// not answer. A person adds them.
+func split(entries []entry) (kept []entry, leftOut []string) {
+	out := []string{"EVENT TRIGGER", "SUBSCRIPTION", "SUBSCRIPTION TABLE"}
+	if slices.ContainsFunc(entries, func(e entry) bool { return e.is("FOREIGN TABLE") }) {
+		out = append(out, "MATERIALIZED VIEW DATA")
 	}
 	for _, e := range entries {
-		for _, kind := range []string{"EVENT TRIGGER", "SUBSCRIPTION"} {
-			if e.is(kind) && !e.is("SUBSCRIPTION TABLE") {
-				leftOut = append(leftOut, e.name(kind))
-			}
+		switch {
+		case !e.is(out...):
+			kept = append(kept, e)
+		case !e.is("SUBSCRIPTION TABLE") && !strings.HasPrefix(e.text, "COMMENT"):
+			leftOut = append(leftOut, e.name())
 		}
-		if foreign && e.is("MATERIALIZED VIEW DATA") {
-			leftOut = append(leftOut, "rows of "+strings.Replace(e.name("MATERIALIZED VIEW DATA"), " data", "", 1))
-			e.part = partLeftOut
-		}
-		parts[e.part] = append(parts[e.part], e)
 	}
-	return parts, leftOut
+	return kept, leftOut
 }
 
 // archive is a dump: in the repository, or a file.
@@ -153,7 +109,7 @@ func (a archive) contents(ctx context.Context) ([]entry, error) {
 func (a archive) databaseStatement(ctx context.Context, entries []entry) (options, owner string, err error) {
 	var database []entry
 	for _, e := range entries {
-		if e.is("DATABASE") && !e.is("DATABASE PROPERTIES") {
+		if strings.HasPrefix(e.text, "DATABASE - ") {
 			database = append(database, e)
 		}
 	}

@@ -141,20 +141,12 @@ func (p *program) retentionFault(ctx context.Context, err error) error {
 // forgotten returns the ids of the dumps that restic would forget. Without a number of backups to keep, there are none.
 func (p *program) forgotten(ctx context.Context) (ids []string, err error) {
 	policy := p.config.Policy
-	args := []string{"forget", "--dry-run", "--group-by=", "--tag=" + tagDump + "," + tagOwner + p.config.Owner}
-	keep := len(args)
-	for _, k := range []struct {
-		option string
-		number int
-	}{{"last", policy.Last}, {"daily", policy.Daily}, {"weekly", policy.Weekly}, {"monthly", policy.Monthly}} {
-		if k.number > 0 {
-			args = append(args, fmt.Sprintf("--keep-%s=%d", k.option, k.number))
-		}
-	}
-	if len(args) == keep {
+	if policy == (Policy{MaxAgeDays: policy.MaxAgeDays}) {
 		return nil, nil
 	}
-	out, err := p.restic(ctx, args...)
+	out, err := p.restic(ctx, "forget", "--dry-run", "--group-by=", "--tag="+tagDump+","+tagOwner+p.config.Owner,
+		fmt.Sprintf("--keep-last=%d", policy.Last), fmt.Sprintf("--keep-daily=%d", policy.Daily),
+		fmt.Sprintf("--keep-weekly=%d", policy.Weekly), fmt.Sprintf("--keep-monthly=%d", policy.Monthly))
 	if err != nil {
 		return nil, err
 	}
@@ -210,18 +202,14 @@ func (p *program) list(ctx context.Context) (int, error) {
 
 // olderDumps returns the dumps of the older format below a folder.
 func olderDumps(dir string) (found []Entry) {
-	paths, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "*", "*.dump"))
+	paths, _ := fs.Glob(os.DirFS(dir), "*/*.dump")
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && info.Mode().Type() == fs.FileMode(0) {
-			found = append(found, Entry{Name: strings.TrimSuffix(filepath.Base(path), ".dump"), Path: path,
+		if info, err := os.Stat(filepath.Join(dir, path)); err == nil && info.Mode().IsRegular() {
+			found = append(found, Entry{Name: strings.TrimSuffix(filepath.Base(path), ".dump"), Path: filepath.Join(dir, path),
 				Completed: info.ModTime().UTC().Truncate(time.Second), Size: info.Size()})
 		}
 	}
 	return found
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(path)
 }
 
 // delete removes all backups of the owner. Backups of other owners stay, and so do dumps of the older format.

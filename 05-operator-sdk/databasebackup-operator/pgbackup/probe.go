@@ -66,19 +66,15 @@ func (p *program) probeFolder() error {
 		}
 		dir = filepath.Dir(dir)
 	}
-	_, err := os.ReadDir(dir)
-	if p.config.Verb != verbRestore && err == nil {
-		var file *os.File
-		if file, err = os.CreateTemp(dir, ".pgbackup-"); err == nil {
-			_ = file.Close()
-			_ = os.Remove(file.Name())
-		}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || noSpace(dir) {
-			return because(err, ReasonRepositoryFull)
-		}
+	mode := uint32(7) // read, write, search
+	if p.config.Verb == verbRestore {
+		mode = 5
 	}
-	if err != nil {
+	if err := syscall.Access(dir, mode); err != nil {
 		return because(err, ReasonRepositoryRefused, "the volume")
+	}
+	if p.config.Verb != verbRestore && noSpace(dir) {
+		return because(nil, ReasonRepositoryFull)
 	}
 	return nil
 }

@@ -21,12 +21,16 @@ const (
 // The tags of a snapshot. Values are escaped, because restic splits tags at commas.
 const (
 	tagDump     = "dump"    // the snapshot is the dump of a run
-	tagGlobals  = "globals" // the snapshot has the roles of the server and the owners of objects
+	tagGlobals  = "globals" // the snapshot has the roles of the server
 	tagOwner    = "uid="
 	tagName     = "name="
 	tagDatabase = "database="
 	tagVersion  = "version="
 	tagVerified = "verified="
+
+	tagRole       = "role="  // a role that the dump names
+	tagRoleOwner  = "owner=" // a role that owns objects
+	tagSuperusers = "owners-are-superusers"
 )
 
 // snapshot is a snapshot as restic prints it.
@@ -42,17 +46,20 @@ type snapshot struct {
 	} `json:"summary"`
 }
 
-// tag returns the value of a tag, or the empty text.
-func (s snapshot) tag(key string) string {
+// tags returns the values of a tag.
+func (s snapshot) tags(key string) (values []string) {
 	for _, tag := range s.Tags {
 		if value, ok := strings.CutPrefix(tag, key); ok {
 			if text, err := url.QueryUnescape(value); err == nil {
-				return text
+				values = append(values, text)
 			}
 		}
 	}
-	return ""
+	return values
 }
+
+// tag returns the value of a tag, or the empty text.
+func (s snapshot) tag(key string) string { return strings.Join(s.tags(key), "") }
 
 func (s snapshot) name() string { return s.tag(tagName) }
 
@@ -169,15 +176,15 @@ func (p *program) find(ctx context.Context) (*snapshot, error) {
 	return &found[0], nil
 }
 
-// save stores files, or the output of a program, as a snapshot of this run. restic makes no snapshot when the program
-// fails.
-func (p *program) save(ctx context.Context, t tool, tags []string, what ...string) error {
-	t.args = append(t.args, "backup", "--time="+p.config.Slot.In(p.config.Location).Format(time.DateTime))
+// save stores the output of a program as a snapshot of this run. restic makes no snapshot when the program fails.
+func (p *program) save(ctx context.Context, tags []string, file, name string, args ...string) error {
+	t := p.resticTool("backup", "--time="+p.config.Slot.In(p.config.Location).Format(time.DateTime))
 	for _, tag := range append(tags, tagOwner+p.config.Owner, tagName+p.config.Name,
 		tagDatabase+url.QueryEscape(p.config.Database)) {
 		t.args = append(t.args, "--tag="+tag)
 	}
-	t.args, t.stdout = append(t.args, what...), io.Discard
+	t.args = append(append(t.args, "--stdin-filename="+file, "--stdin-from-command", "--", name), args...)
+	t.env, t.stdout = append(t.env, p.serverVariables()...), io.Discard
 	return p.run(ctx, t)
 }
 

@@ -13,14 +13,12 @@ import (
 // restoration is one restore.
 type restoration struct {
 	*program
-	from   archive
-	facts  facts
-	parts  map[part][]entry
-	server *session // in the maintenance database
-	super  bool     // the user of the settings is a superuser
-	name   string   // of a new database until it is complete, and of the temporary role: the same for each run of a restore
-	target string   // the database that the restore makes
-	work   string   // the database that is filled: a new one under another name, or the target when that is empty
+	from    archive
+	entries []entry
+	server  *session // in the maintenance database
+	name    string   // of a new database until it is complete: the same for each run of a restore
+	target  string   // the database that the restore makes
+	owners  bool     // objects get their owners
 }
 
 // restore restores one snapshot into a database that is new or empty. A new database gets its name in one statement,
@@ -36,25 +34,16 @@ func (p *program) restore(ctx context.Context) error {
 	p.result.Backup = found.facts()
 	r := &restoration{program: p, from: archive{p: p, snapshot: found},
 		target: cmp.Or(p.config.Database, found.tag(tagDatabase)),
-		name:   fmt.Sprintf("pgbackup_%.16x", sha256.Sum256([]byte(cmp.Or(p.config.RestoreUID, rand.Text()))))}
-	if r.facts, err = p.readFacts(ctx, found); err != nil {
-		return err
-	}
-	entries, err := r.from.contents(ctx)
-	if err != nil {
+		name:   fmt.Sprintf("pgbackup_%x", sha256.Sum256([]byte(cmp.Or(p.config.RestoreUID, rand.Text()))))[:40]}
+	if r.entries, err = r.from.contents(ctx); err != nil {
 		return err
 	}
 	p.result.Restored = &Restored{Database: r.target}
-	r.parts, p.result.Restored.LeftOut = split(entries)
-	options, owner, err := r.from.databaseStatement(ctx, entries)
-	if err != nil {
-		return err
-	}
 	if r.server, err = p.connect(ctx, maintenance); err != nil {
 		return err
 	}
 	defer r.server.close()
-	if err := r.prepare(ctx); err != nil {
+	if err := r.checkUser(ctx); err != nil {
 		return err
 	}
 	exists, finished, err := r.inspectTarget(ctx)
@@ -62,98 +51,38 @@ func (p *program) restore(ctx context.Context) error {
 		return err
 	}
 	if !finished {
-		if err := r.make(ctx, exists, options, owner); err != nil {
+		if err := r.make(ctx, exists); err != nil {
 			return err
 		}
 	}
 	return r.complete(ctx, exists && !finished)
 }
 
-// make fills the target, or a new database that becomes the target.
-func (r *restoration) make(ctx context.Context, exists bool, options, owner string) (err error) {
-	if r.result.Restored.RolesCreated, err = r.server.createRoles(ctx, r.facts.Roles); err != nil {
-		return err
-	}
-	r.work = r.target
-	if exists {
-		return r.fill(ctx)
-	}
-	r.work = r.name
-	defer func() {
-		if err != nil {
-			r.sweep(context.WithoutCancel(ctx), r.name)
-		}
-	}()
-	err = r.server.do(ctx, "CREATE DATABASE "+r.work+" "+options, "REVOKE CONNECT ON DATABASE "+r.work+" FROM PUBLIC")
-	if err != nil && faultOf(err).reason == ReasonFailed {
-		err = because(err, ReasonRestoreFailed, "it cannot create the database; it may lack the locale of the dumped one")
-	}
-	if err != nil {
-		return err
-	}
-	if err := r.fill(ctx); err != nil {
-		return err
-	}
-	if owner != "" && r.server.do(ctx, "ALTER DATABASE "+r.work+" OWNER TO "+owner) != nil {
-		r.leaveOut("the owner of the database")
-	}
-	return r.server.do(ctx, "GRANT CONNECT ON DATABASE "+r.work+" TO PUBLIC",
-		"ALTER DATABASE "+r.work+" RENAME TO "+quote(r.target))
-}
-
-func (r *restoration) leaveOut(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+func (r *restoration) leaveOut(text string) {
 	r.log.Warn("Left out", "what", text)
 	r.result.Restored.LeftOut = append(r.result.Restored.LeftOut, text)
 }
 
-// powerful selects the roles that may run programs on the server, or become roles that may.
-const powerful = `SELECT rolname FROM pg_roles r WHERE rolsuper OR EXISTS (SELECT FROM pg_roles p
-  WHERE (p.rolsuper OR p.rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files'))
-    AND pg_has_role(r.oid, p.oid, 'MEMBER'))`
+// powerful selects whether the user may become a superuser, or run programs on the server.
+const powerful = `SELECT EXISTS (SELECT FROM pg_roles WHERE (rolsuper
+  OR rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files'))
+  AND pg_has_role(current_user, oid, 'MEMBER'))`
 
-// prepare refuses users who should not restore, waits for another run of this restore, and removes the roles and
-// databases that killed runs left. The session holds the lock.
-//
-// A dump has code of the owners of its tables, and a restore runs it. A superuser is replaced by a temporary role for
-// that. An ordinary user who may become a superuser would give that power to the code.
-func (r *restoration) prepare(ctx context.Context) (err error) {
-	if r.super, err = r.server.is(ctx, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"); err != nil {
-		return err
+// checkUser refuses a user with more rights than the owners of the objects. A dump has code of the owners of tables,
+// in constraints, generated columns and indexes. A restore runs it, and it can undo SET ROLE and SET SESSION AUTHORIZATION.
+func (r *restoration) checkUser(ctx context.Context) error {
+	risky, err := r.server.is(ctx, powerful)
+	if err == nil && risky && !slices.Contains(r.from.snapshot.Tags, tagSuperusers) {
+		return because(nil, ReasonPermissionDenied, "roles without SUPERUSER own objects of the dump, and their code would run with "+
+			"the rights of this user, who is or may become a superuser: restore as a user without such rights, with CREATEDB and "+
+			"a member of the owners")
 	}
-	risky, err := r.server.is(ctx, "SELECT current_user IN ("+powerful+")")
 	if err != nil {
 		return err
 	}
-	if risky && !r.super {
-		return because(nil, ReasonPermissionDenied, "the user may become a superuser or use files of the server, and so could "+
-			"code in the dump: restore as an ordinary user, or as a superuser, whom a temporary role replaces")
-	}
-	locked, err := poll(ctx, r.config.Wait, func() (bool, error) {
-		return r.server.is(ctx, "SELECT pg_try_advisory_lock(hashtext($1))", r.name)
-	})
-	if err != nil {
-		return err
-	}
-	if !locked {
-		return because(nil, ReasonTargetNotReady, "another run of this restore is active")
-	}
-	left, err := r.server.column(ctx, `SELECT name FROM (SELECT datname FROM pg_database UNION SELECT rolname FROM pg_roles) n (name)
-		WHERE name ~ '^pgbackup_[0-9a-f]{32}$' AND pg_try_advisory_lock(hashtext(name))`)
-	for _, name := range left {
-		r.sweep(ctx, name)
-	}
-	return serverFault(err)
-}
-
-// sweep removes the database and the role of a run that has ended.
-func (r *restoration) sweep(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(ctx, 2*grace)
-	defer cancel()
-	err := r.server.do(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "DROP ROLE IF EXISTS "+name)
-	if err != nil {
-		r.log.Warn("Failed to remove the database or the role of a run that has ended", "name", name, "error", err)
-	}
+	r.owners, err = r.server.is(ctx, `SELECT coalesce(bool_and(pg_has_role(current_user, oid, 'MEMBER')), true)
+		FROM pg_roles WHERE rolname = ANY(string_to_array($1, chr(1)))`, strings.Join(r.from.snapshot.tags(tagRoleOwner), "\x01"))
+	return err
 }
 
 // emptyDatabase selects whether no user has created an object in the current database. Objects of users have OIDs above
@@ -173,14 +102,11 @@ const marker = `'restored ' || $2::text || ' ' || d.oid`
 
 // inspectTarget examines the target: it may be missing, empty, or finished by an earlier run of this restore.
 func (r *restoration) inspectTarget(ctx context.Context) (exists, finished bool, err error) {
-	rows, err := r.server.query(ctx, `SELECT datistemplate, $2 <> '' AND EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
+	rows, err := r.server.query(ctx, `SELECT $2 <> '' AND EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
 		WHERE setdatabase = d.oid AND c = 'application_name=' || `+marker+`) FROM pg_database d WHERE datname = $1`,
 		r.target, r.config.RestoreUID)
-	if err != nil || len(rows) == 0 {
-		return false, false, serverFault(err)
-	}
-	if rows[0][1] == "t" {
-		return true, true, nil
+	if err != nil || len(rows) == 0 || rows[0][0] == "t" {
+		return len(rows) > 0, len(rows) > 0, serverFault(err)
 	}
 	open, err := r.connect(ctx, r.target)
 	if err != nil {
@@ -188,7 +114,7 @@ func (r *restoration) inspectTarget(ctx context.Context) (exists, finished bool,
 	}
 	defer open.close()
 	empty, err := open.is(ctx, emptyDatabase)
-	if err == nil && (!empty || rows[0][0] == "t") {
+	if err == nil && !empty {
 		err = because(nil, ReasonTargetNotEmpty)
 	}
 	return true, false, err
@@ -215,13 +141,94 @@ func (s *session) createRoles(ctx context.Context, roles []string) (created int,
 	return created, nil
 }
 
-// complete gives the restored database its properties, and reports. A run after one that was killed here does it again.
-func (r *restoration) complete(ctx context.Context, existed bool) (err error) {
-	dumped := r.from.snapshot.tag(tagDatabase)
-	if existed || r.target != dumped {
-		r.leaveOut("settings, grants, connection limit and comment of the database %s", dumped)
-	} else if err := r.restoreProperties(ctx); err != nil {
+// make fills the target, or a new database that becomes the target. A new database has the encoding, the locale and the
+// owner of the dumped one.
+func (r *restoration) make(ctx context.Context, exists bool) (err error) {
+	tags := r.from.snapshot
+	r.result.Restored.RolesCreated, err = r.server.createRoles(ctx, append(tags.tags(tagRole), tags.tags(tagRoleOwner)...))
+	if err != nil {
 		return err
+	}
+	if exists {
+		return r.fill(ctx, r.target)
+	}
+	options, owner, err := r.from.databaseStatement(ctx, r.entries)
+	if err != nil {
+		return err
+	}
+	drop := "DROP DATABASE IF EXISTS " + r.name + " WITH (FORCE)" // of a run that was killed
+	if err := r.server.do(ctx, drop, "CREATE DATABASE "+r.name+" "+options); err != nil {
+		if faultOf(err).reason == ReasonFailed {
+			return because(err, ReasonRestoreFailed, "it cannot create the database; it may lack the locale of the dumped one")
+		}
+		return err
+	}
+	if err := r.fill(ctx, r.name); err != nil {
+		if dropErr := r.server.do(context.WithoutCancel(ctx), drop); dropErr != nil {
+			r.log.Warn("Failed to drop an incomplete database; the next run drops it", "error", dropErr)
+		}
+		return err
+	}
+	if r.server.do(ctx, "ALTER DATABASE "+r.name+" OWNER TO "+owner) != nil {
+		r.leaveOut("the owner of the database")
+	}
+	return r.server.do(ctx, "ALTER DATABASE "+r.name+" RENAME TO "+quote(r.target))
+}
+
+// loader is a pg_restore that restores into a database and ends at the first error.
+func (p *program) loader(database string, args ...string) tool {
+	return tool{env: p.environment(p.serverVariables()...),
+		args: append(args, "--exit-on-error", "--no-tablespaces", databaseOption("dbname", database))}
+}
+
+// fill restores into a database, and leaves the marker of this restore.
+func (r *restoration) fill(ctx context.Context, database string) error {
+	kept, leftOut := split(r.entries)
+	r.result.Restored.LeftOut = leftOut
+	load := r.loader(database)
+	if !r.owners {
+		load.args = append(load.args, "--no-owner")
+		r.leaveOut("owners of objects, because the user is not a member of all of them")
+	}
+	resticErr, err := r.from.restore(ctx, kept, true, load)
+	if err == nil {
+		err = r.repositoryFault(ctx, resticErr, ReasonRepositoryDamaged)
+	} else if code(err) != 0 && ctx.Err() == nil {
+		if fault := r.openRepository(ctx, false); fault != nil { // a look at each side shows whose fault it is
+			return fault
+		}
+		err = because(err, ReasonRestoreFailed)
+	}
+	if err != nil || r.config.RestoreUID == "" {
+		return err
+	}
+	statements, err := r.server.column(ctx, `SELECT format('ALTER ROLE %I IN DATABASE %I SET application_name = %L', current_user,
+		$1::text, `+marker+`) FROM pg_database d WHERE datname = $1`, database, r.config.RestoreUID)
+	if err != nil {
+		return serverFault(err)
+	}
+	return r.server.do(ctx, statements...)
+}
+
+// complete gives the restored database its settings, grants, connection limit and comment, and reports. A run after one
+// that was killed here does it again.
+func (r *restoration) complete(ctx context.Context, existed bool) (err error) {
+	if dumped := r.from.snapshot.tag(tagDatabase); existed || r.target != dumped {
+		r.leaveOut("settings, grants, connection limit and comment of database " + dumped)
+	} else {
+		var properties []entry
+		for _, e := range r.entries {
+			if e.is("DATABASE PROPERTIES", "DATABASE", "ACL - DATABASE") && !strings.HasPrefix(e.text, "DATABASE - ") {
+				properties = append(properties, e)
+			}
+		}
+		resticErr, err := r.from.restore(ctx, properties, false, tool{env: r.environment(r.serverVariables()...),
+			args: []string{"--create", databaseOption("dbname", r.target)}})
+		if code(resticErr) != 0 || code(err) != 0 {
+			r.leaveOut("some settings or grants of the database, or its comment; see the log")
+		} else if err != nil {
+			return err
+		}
 	}
 	restored := r.result.Restored
 	if restored.Tables, err = r.tables(ctx, r.target); err != nil {
@@ -229,23 +236,5 @@ func (r *restoration) complete(ctx context.Context, existed bool) (err error) {
 	}
 	r.succeed(ReasonRestoreSucceeded, "snapshot %s is restored into database %q: %d tables%s", r.from.snapshot.ID[:8],
 		r.target, restored.Tables, notRestored(restored.LeftOut))
-	return nil
-}
-
-// restoreProperties restores settings, grants, the connection limit and the comment of the database.
-func (r *restoration) restoreProperties(ctx context.Context) error {
-	for _, e := range r.parts[partDatabase] {
-		if e.is("DATABASE") && !e.is("DATABASE PROPERTIES") {
-			continue
-		}
-		t := tool{args: []string{"--create", databaseOption("dbname", r.target)}, env: r.environment(r.serverVariables()...)}
-		resticErr, err := r.from.restore(ctx, []entry{e}, false, t)
-		if code(resticErr) != 0 || code(err) != 0 {
-			r.leaveOut("the %s of the database", map[bool]string{true: "settings and the connection limit",
-				false: strings.ToLower(strings.Fields(e.text)[0])}[e.is("DATABASE PROPERTIES")])
-		} else if err != nil {
-			return err
-		}
-	}
 	return nil
 }

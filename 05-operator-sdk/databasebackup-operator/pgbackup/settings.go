@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,19 +62,6 @@ type Config struct {
 	environ map[string]string // as given
 }
 
-// forms are the forms of settings.
-var forms = map[string]*regexp.Regexp{
-	"BACKUP_OWNER":       regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,35}$`),
-	"BACKUP_RESTORE_UID": regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,35}$`),
-	"BACKUP_NAME":        regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$`),
-	"BACKUP_SNAPSHOT":    regexp.MustCompile(`^[0-9a-f]{8,64}$`),
-	"BACKUP_VERIFY":      regexp.MustCompile(`^(None|Archive|Restore)$`),
-	"BACKUP_DATABASE":    regexp.MustCompile(`(?s)^.{1,63}$`),
-	"PGHOST":             regexp.MustCompile(`^[^,[:cntrl:]]+$`), // libpq would try each host of a list, with the password
-	"PGUSER":             regexp.MustCompile(`^[^[:cntrl:]]+$`),
-	"RESTIC_REPOSITORY":  regexp.MustCompile(`^(/|s3:|rest:)`),
-}
-
 // files are the settings that name files of Secrets and ConfigMaps.
 var files = map[string]string{
 	"RESTIC_PASSWORD_FILE": "the password of the repository",
@@ -85,12 +70,12 @@ var files = map[string]string{
 }
 
 // needed are the settings that each verb needs.
-var needed = map[string][]string{
-	verbBackup:  {"RESTIC_REPOSITORY", "RESTIC_PASSWORD_FILE", "BACKUP_OWNER", "BACKUP_NAME", "BACKUP_DATABASE", "PGHOST", "PGUSER"},
-	verbVerify:  {},
-	verbFinish:  {"RESTIC_REPOSITORY", "RESTIC_PASSWORD_FILE", "BACKUP_OWNER", "BACKUP_NAME"},
-	verbRestore: {"RESTIC_REPOSITORY", "RESTIC_PASSWORD_FILE", "PGHOST", "PGUSER"},
-	verbDelete:  {"RESTIC_REPOSITORY", "RESTIC_PASSWORD_FILE", "BACKUP_OWNER"},
+var needed = map[string]string{
+	verbBackup:  "RESTIC_REPOSITORY RESTIC_PASSWORD_FILE BACKUP_OWNER BACKUP_NAME BACKUP_DATABASE PGHOST PGUSER",
+	verbVerify:  "",
+	verbFinish:  "RESTIC_REPOSITORY RESTIC_PASSWORD_FILE BACKUP_OWNER BACKUP_NAME",
+	verbRestore: "RESTIC_REPOSITORY RESTIC_PASSWORD_FILE PGHOST PGUSER",
+	verbDelete:  "RESTIC_REPOSITORY RESTIC_PASSWORD_FILE BACKUP_OWNER",
 }
 
 // Settings reads the settings of a verb from an environment and checks them. The error names the variable and the
@@ -115,9 +100,6 @@ func Settings(verb string, environ []string) (Config, error) {
 			MaxAgeDays: r.number("BACKUP_MAX_AGE_DAYS", 0, 36500)},
 		Location: time.UTC, Wait: time.Duration(wait) * time.Second,
 		Scratch: filepath.Clean(r.or("BACKUP_SCRATCH", defaultScratch)), Result: r.or("BACKUP_RESULT", defaultResult),
-	}
-	if !slices.Contains(verbs, verb) {
-		r.wrong("the verb", "must be one of "+strings.Join(verbs, ", "))
 	}
 	if !remote(c.Repository) {
 		c.Repository = filepath.Clean(c.Repository)
@@ -163,21 +145,28 @@ func (r *reader) number(variable string, otherwise, limit int) int {
 	return n
 }
 
-// check checks what a verb needs, the forms of all settings, and the files that the pod mounts.
+// check checks what a verb needs, and the files that the pod mounts.
 func (r *reader) check(verb string) {
-	required := needed[verb]
-	if verb == verbRestore && r.values["BACKUP_SNAPSHOT"] == "" {
-		required = append([]string{"BACKUP_OWNER", "BACKUP_NAME"}, required...)
+	required, known := needed[verb]
+	if !known {
+		r.wrong("the verb", "must be one of "+strings.Join(verbs, ", "))
 	}
-	for _, variable := range required {
+	if verb == verbRestore && r.values["BACKUP_SNAPSHOT"] == "" {
+		required += " BACKUP_OWNER BACKUP_NAME"
+	}
+	for variable := range strings.FieldsSeq(required) {
 		if r.values[variable] == "" {
 			r.wrong(variable, "is not set")
 		}
 	}
-	for variable, form := range forms {
-		if value := r.values[variable]; value != "" && !form.MatchString(value) {
-			r.wrong(variable, "must match "+form.String())
-		}
+	if mode := r.values["BACKUP_VERIFY"]; !strings.Contains("|None|Archive|Restore|", "|"+mode) {
+		r.wrong("BACKUP_VERIFY", "must be None, Archive or Restore")
+	}
+	if repository := r.values["RESTIC_REPOSITORY"]; repository != "" && !remote(repository) && !filepath.IsAbs(repository) {
+		r.wrong("RESTIC_REPOSITORY", "must be a folder, or begin with s3: or rest:")
+	}
+	if strings.Contains(r.values["PGHOST"], ",") { // libpq would try each host of a list, with the password
+		r.wrong("PGHOST", "must be one host")
 	}
 	for variable, purpose := range files {
 		if _, err := os.Stat(r.values[variable]); r.values[variable] != "" && errors.Is(err, fs.ErrNotExist) && r.err == nil {

@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 const (
 	scratchUser     = "pgbackup_scratch"
-	scratchReader   = "pgbackup_reader"
 	scratchDatabase = "pgbackup_restored"
 )
 
@@ -44,8 +42,8 @@ func (p *program) verify(ctx context.Context) error {
 	if err := p.makeScratchDatabase(ctx, from, entries); err != nil {
 		return because(err, ReasonScratchFailed)
 	}
-	parts, leftOut := split(entries)
-	_, err = from.restore(ctx, append(parts[partFirst], parts[partMain]...), true, p.loader(scratchDatabase))
+	kept, leftOut := split(entries)
+	_, err = from.restore(ctx, kept, true, p.loader(scratchDatabase, "--no-owner", "--no-acl", "--no-publications"))
 	if code(err) != 0 {
 		if noSpace(p.config.Scratch) {
 			return because(err, ReasonScratchFailed)
@@ -161,49 +159,34 @@ func (p *program) makeScratchDatabase(ctx context.Context, from archive, entries
 	if err != nil {
 		return err
 	}
-	var found facts
-	text, err := os.ReadFile(filepath.Join(p.config.Scratch, factsFile))
+	var roles []string
+	text, err := os.ReadFile(filepath.Join(p.config.Scratch, rolesFile))
 	if err == nil {
-		err = json.Unmarshal(text, &found)
+		err = json.Unmarshal(text, &roles)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err == nil {
+		_, err = open.createRoles(ctx, roles)
 	}
-	_, err = open.createRoles(ctx, found.Roles)
 	return err
 }
 
-// ask runs the query of the settings as a user who can read everything and change nothing. The query passes when it
-// returns a row whose first value is neither false, NULL nor 0. So it may be a condition, a count, or rows that must
-// exist.
+// ask runs the query of the settings. It passes when it returns a row whose first value is neither false, NULL nor 0. So
+// it may be a condition, a count, or rows that must exist.
 func (p *program) ask(ctx context.Context) error {
-	open, err := p.connect(ctx, maintenance)
+	open, err := p.connect(ctx, scratchDatabase)
 	if err != nil {
 		return err
 	}
 	defer open.close()
-	if err := open.do(ctx, "CREATE ROLE "+scratchReader+" LOGIN BYPASSRLS IN ROLE pg_read_all_data"); err != nil {
+	if err := open.do(ctx, "SET search_path = public", "SET default_transaction_read_only = on"); err != nil {
 		return err
 	}
-	p.config.User = scratchReader
-	reader, err := p.connect(ctx, scratchDatabase)
-	if err != nil {
-		return err
-	}
-	defer reader.close()
-	if err := reader.do(ctx, "SET search_path = public", "SET default_transaction_read_only = on"); err != nil {
-		return err
-	}
-	rows, err := reader.query(ctx, p.config.Query)
+	rows, err := open.query(ctx, p.config.Query)
 	if strings.HasPrefix(sqlState(err), "42") {
 		return because(err, ReasonQueryInvalid)
 	}
-	if err != nil || len(rows) == 0 || len(rows[0]) == 0 {
+	if err != nil || len(rows) == 0 || slices.Contains([]string{"", "f", "false", "0"}, rows[0][0]) {
 		return because(err, ReasonQueryFailed)
-	}
-	switch rows[0][0] {
-	case "", "f", "false", "0":
-		return because(nil, ReasonQueryFailed)
 	}
 	return nil
 }
