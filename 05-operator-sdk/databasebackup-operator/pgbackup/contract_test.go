@@ -45,7 +45,7 @@ func environment(settings map[string]string) (environ []string) {
 	return environ
 }
 
-// The verb reads every variable that the operator sets: without the variable, the settings or the variables of a tool
+// The verb reads every variable that the operator sets: with another value, the settings or the variables of a tool
 // differ, or the settings are refused.
 func TestTheOperatorsEnvironmentIsUnderstood(t *testing.T) {
 	c := readContract(t)
@@ -67,7 +67,7 @@ func TestTheOperatorsEnvironmentIsUnderstood(t *testing.T) {
 			t.Errorf("%s: %v", container, err)
 		}
 		for variable := range env {
-			some, err := Settings(verb, environment(with(env, variable, "")))
+			some, err := Settings(verb, environment(with(env, variable, "1")))
 			if err == nil && reflect.DeepEqual(seen(all), seen(some)) {
 				t.Errorf("%s: %s=%s makes no difference", container, variable, env[variable])
 			}
