@@ -6,20 +6,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"reflect"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// contract is testdata/contract.json: the environment that the operator gives each verb, and a result with every field.
-// The operator has a copy, which its own tests use.
+// contract is testdata/contract.json: the environment that the operator gives each container, and a result with every
+// field. The operator has a copy, which its own tests use.
 type contract struct {
-	Environment map[string]map[string]string `json:"environment"`
-	ExitFinal   int                          `json:"exitFinal"`
-	Result      json.RawMessage              `json:"result"`
+	Environment     map[string]map[string]string `json:"environment"`
+	ExitFinal       int                          `json:"exitFinal"`
+	ExitNotVerified int                          `json:"exitNotVerified"`
+	Result          json.RawMessage              `json:"result"`
 }
 
 func readContract(t *testing.T) (c contract) {
@@ -36,59 +38,76 @@ func readContract(t *testing.T) (c contract) {
 	return c
 }
 
-// The verb reads every variable that the operator sets: without the variable, the settings differ or are refused.
+func environment(settings map[string]string) (environ []string) {
+	for key, value := range settings {
+		environ = append(environ, key+"="+value)
+	}
+	return environ
+}
+
+// The verb reads every variable that the operator sets: with another value, the settings or the variables of a tool
+// differ, or the settings are refused.
 func TestTheOperatorsEnvironmentIsUnderstood(t *testing.T) {
 	c := readContract(t)
-	if c.ExitFinal != exitFinal {
-		t.Errorf("the exit code of a final failure is %d", exitFinal)
+	if c.ExitFinal != exitFinal || c.ExitNotVerified != exitNotVerified {
+		t.Errorf("the exit codes are %d and %d", exitFinal, exitNotVerified)
 	}
-	for verb, env := range c.Environment {
+	for container, env := range c.Environment {
+		verb, _, _ := strings.Cut(container, " ")
+		for variable := range files { // the pod mounts them
+			if env[variable] != "" {
+				env[variable] = filepath.Join(t.TempDir(), "file")
+				if err := os.WriteFile(env[variable], nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		all, err := Settings(verb, environment(env))
 		if err != nil {
-			t.Errorf("%s: %v", verb, err)
+			t.Errorf("%s: %v", container, err)
 		}
 		for variable := range env {
-			some, err := Settings(verb, environment(with(env, variable, "")))
-			known := err != nil || !reflect.DeepEqual(withoutEnvironment(all), withoutEnvironment(some))
-			if passed := slices.ContainsFunc(targetServer(all).environ, func(pair string) bool {
-				return pair == variable+"="+env[variable]
-			}); !known && !passed {
-				t.Errorf("%s: %s=%s makes no difference", verb, variable, env[variable])
+			some, err := Settings(verb, environment(with(env, variable, "1")))
+			if err == nil && reflect.DeepEqual(seen(all), seen(some)) {
+				t.Errorf("%s: %s=%s makes no difference", container, variable, env[variable])
 			}
 		}
 	}
 }
 
-func withoutEnvironment(c Config) Config {
+// seen is what a run sees of its settings.
+func seen(c Config) []any {
+	p := &program{config: c}
 	c.environ = nil
-	return c
+	return []any{c, p.serverVariables(), p.resticTool().env}
 }
 
 // The program writes the result of the contract when every field is set.
 func TestTheResultIsThatOfTheContract(t *testing.T) {
 	at := time.Date(2026, 3, 29, 2, 30, 1, 0, time.UTC)
 	want := Result{Verb: verbBackup, Succeeded: true, Reason: ReasonBackupSucceeded,
-		Message: "a message", Warning: "a warning",
-		Started: at, Seconds: 1.5,
-		Backup: &Facts{Dump: Dump{Name: "orders-29579190", Database: "orders",
-			Path: "/volume/backups/orders/7e1b/orders-29579190.dump",
-			Size: 4096, SHA256: "5c1f",
-			Started: at, Completed: at.Add(time.Second), ServerVersion: "17.2", PgDumpVersion: "17.2",
-			Verified: &Verified{Mode: ModeRestore, Time: at.Add(2 * time.Second)},
-			Failure: &Failure{Mode: ModeArchive, Reason: ReasonChecksumMismatch, Message: "why",
-				Time: at.Add(3 * time.Second)}},
-			State: StateBroken, Tables: 2, Rows: 10000, NotCounted: []string{"public.posts: why not"}},
-		Restored: &Restored{Database: "orders", Tables: 2, Rows: 10000, Replaced: true, RolesCreated: 1},
-		Backups:  []Entry{{Name: "orders-29579190", State: StateGood}}, Removed: []string{"orders-29579180"}, Omitted: 3}
+		Message: "a message", Warning: "a warning", Started: at, Seconds: 1.5,
+		Backup: &Backup{Name: "orders-29579190", Snapshot: "1a2b3c4d", Database: "orders", Size: 4096, Stored: 1024,
+			Started: at, Completed: at.Add(time.Second), ServerVersion: "17.2",
+			Verified: &Verified{Mode: ModeArchive, Time: at.Add(2 * time.Second)}},
+		Restored: &Restored{Database: "orders", Tables: 2, RolesCreated: 1, LeftOut: []string{"event trigger audit"}},
+		Backups: []Entry{
+			{Name: "orders-29579190", Snapshot: "1a2b3c4d", Completed: at.Add(time.Second), Size: 4096, Verified: ModeRestore},
+			{Name: "orders-29570000", Completed: time.Date(2026, 3, 22, 17, 20, 2, 0, time.UTC), Size: 2048,
+				Path: "/volume/backups/orders/7e1b/orders-29570000.dump"}},
+		Removed: []string{"orders-29579180"}, Omitted: 3}
 	text, err := want.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var have bytes.Buffer
-	if err := json.Indent(&have, bytes.TrimSpace(text), "  ", "  "); err != nil {
+	var have, agreed any
+	if err := json.Unmarshal(text, &have); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(readContract(t).Result), have.String()); diff != "" {
+	if err := json.Unmarshal(readContract(t).Result, &agreed); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(agreed, have); diff != "" {
 		t.Errorf("(-contract +written):\n%s", diff)
 	}
 }

@@ -5,13 +5,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 )
 
 func main() {
 	syscall.Umask(0o007) // the group of the volume may read and prune, others may not even look
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr, hooks{now: time.Now, step: func(string) {}})
+	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -9,61 +9,47 @@ import (
 	"time"
 )
 
-// Exit codes of the program.
-const (
-	exitFailed = 1 // another try may succeed
-	exitFinal  = 3 // another try would fail in the same way. Go uses 2 after a panic
-)
-
-// hooks are the functions that tests replace.
-type hooks struct {
-	now  func() time.Time
-	step func(string)
-}
-
 // program is one run.
 type program struct {
-	hooks
-	config Config
-	target server
-	log    *slog.Logger
-	out    io.Writer
-	result Result
-	hide   func(string) string
+	config  Config
+	log     *slog.Logger
+	errs    io.Writer
+	result  Result
+	options string // PGOPTIONS of our sessions and those of the tools
 }
 
 // run runs one verb and returns the exit code. doc.go describes the settings and the output.
-func run(ctx context.Context, args, environ []string, out, errs io.Writer, h hooks) int {
+func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
 	if len(args) != 1 {
 		_, _ = fmt.Fprintf(errs, "usage: pgbackup %s (settings come from the environment)\n", strings.Join(verbs, "|"))
 		return exitFinal
 	}
 	config, err := Settings(args[0], environ)
-	p := &program{hooks: h, config: config, target: targetServer(config), out: out, hide: newFilter(config).own}
-	p.log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{ReplaceAttr: p.hideAttr}))
-	p.result = Result{Verb: args[0], Started: p.now().UTC().Truncate(time.Millisecond)}
+	p := &program{config: config, errs: errs, log: slog.New(slog.NewTextHandler(errs, nil)), options: sessionOptions}
+	p.result = Result{Verb: args[0], Started: now()}
 	if err == nil {
 		err = p.do(ctx)
 	}
-	if err == nil && config.Verb == verbScratch {
-		return 0 // the process was stopped, and has no result
+	if err != nil && ctx.Err() != nil && faultOf(err).reason != ReasonInterrupted {
+		err = because(err, ReasonInterrupted)
 	}
-	if ctx.Err() != nil && err != nil {
-		err = failf(ReasonInterrupted, "stopped by a signal; this run or the next one removes the unfinished files")
-	}
-	return p.report(err, errs)
+	return p.report(err, out)
 }
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 func (p *program) do(ctx context.Context) error {
 	switch p.config.Verb {
 	case verbBackup:
 		return p.backup(ctx)
+	case verbVerify:
+		return p.verify(ctx)
+	case verbFinish:
+		return p.finish(ctx)
 	case verbRestore:
 		return p.restore(ctx)
-	case verbDelete:
-		return p.delete(ctx)
 	}
-	return p.serveScratch(ctx)
+	return p.delete(ctx)
 }
 
 // succeed records the outcome of a successful run.
@@ -71,46 +57,34 @@ func (p *program) succeed(reason Reason, format string, args ...any) {
 	p.result.Reason, p.result.Message = reason, fmt.Sprintf(format, args...)
 }
 
-// report writes the result and returns the exit code. The last line on standard error says why a run failed.
-func (p *program) report(err error, errs io.Writer) int {
-	r := &p.result
-	r.Succeeded, r.Seconds = err == nil, p.now().Sub(r.Started).Round(time.Millisecond).Seconds()
-	if err != nil {
-		r.Reason, r.Message = reasonOf(err), p.line(err)
-	}
-	r.Message, r.Warning = p.hide(r.Message), p.hide(r.Warning)
-	if r.Backup != nil && r.Backup.Failure != nil {
-		r.Backup.Failure.Message = p.hide(r.Backup.Failure.Message)
-	}
-	p.step("result")
-	encoded, err2 := r.encode()
-	if err2 == nil {
-		err2 = writeResult(p.config.Result, encoded)
-	}
-	_, _ = p.out.Write(encoded)
-	if err == nil && err2 == nil {
-		return 0
-	}
-	if err == nil {
-		err, r.Reason = err2, ReasonFailed
-	}
-	_, _ = fmt.Fprintf(errs, "pgbackup %s: %s: %s\n", r.Verb, r.Reason, p.line(err))
-	if final[r.Reason] {
-		return exitFinal
-	}
-	return exitFailed
+// warn adds a sentence to the warning of the result.
+func (p *program) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.log.Warn(text)
+	p.result.Warning = strings.TrimPrefix(p.result.Warning+"; "+text, "; ")
 }
 
-// line is an error as one line without secrets.
-func (p *program) line(err error) string { return oneLine(p.hide(err.Error())) }
-
-// oneLine joins the lines of a message.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// hideAttr takes secrets out of a value of the log, before the handler quotes it.
-func (p *program) hideAttr(_ []string, a slog.Attr) slog.Attr {
-	if text := a.Value.String(); p.hide(text) != text {
-		a.Value = slog.StringValue(p.hide(text))
+// report writes the result and returns the exit code. The cause of a failure is only logged.
+func (p *program) report(err error, out io.Writer) int {
+	r := &p.result
+	r.Succeeded, r.Seconds = err == nil, time.Since(r.Started).Round(time.Millisecond).Seconds()
+	exit := 0
+	if err != nil {
+		f := faultOf(err)
+		r.Reason, r.Message = f.reason, f.message()
+		if exit = failures[f.reason].code; exit == 0 {
+			exit = exitFailed
+		}
+		p.log.Error("Failed", "verb", r.Verb, "reason", r.Reason, "message", r.Message, "cause", f.cause)
 	}
-	return a
+	encoded, err := r.encode()
+	if err == nil {
+		err = writeResult(p.config.Result, encoded)
+	}
+	if err != nil {
+		p.log.Error("Failed to write the result", "error", err)
+		exit = max(exit, exitFailed)
+	}
+	_, _ = out.Write(encoded)
+	return exit
 }

@@ -3,111 +3,238 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
-	"os"
 	"slices"
+	"strings"
 )
 
-// restore restores one backup into the database of the settings.
-//
-// The backup is restored under another name first. When the new database has all rows it gets the name, and then the
-// old database is dropped. So a restore that fails changes nothing.
+// restoration is one restore.
+type restoration struct {
+	*program
+	from    archive
+	entries []entry
+	server  *session // in the maintenance database
+	name    string   // of a new database until it is complete: the same for each run of a restore
+	target  string   // the database that the restore makes
+	owners  bool     // objects get their owners
+}
+
+// restore restores one snapshot into a database that is new or empty. A new database gets its name in one statement,
+// when it is complete. So a run that fails leaves no database that looks restored.
 func (p *program) restore(ctx context.Context) error {
-	s, err := p.open(false)
+	if err := p.openRepository(ctx, false); err != nil {
+		return err
+	}
+	found, err := p.find(ctx)
 	if err != nil {
 		return err
 	}
-	unlock, err := s.lock(ctx, true, p.config.Wait)
+	p.result.Backup = found.facts()
+	r := &restoration{program: p, from: archive{p: p, snapshot: found},
+		target: cmp.Or(p.config.Database, found.tag(tagDatabase)),
+		name:   fmt.Sprintf("pgbackup_%x", sha256.Sum256([]byte(cmp.Or(p.config.RestoreUID, rand.Text()))))[:40]}
+	if r.entries, err = r.from.contents(ctx); err != nil {
+		return err
+	}
+	p.result.Restored = &Restored{Database: r.target}
+	if r.server, err = p.connect(ctx, maintenance); err != nil {
+		return err
+	}
+	defer r.server.close()
+	if err := r.checkUser(ctx); err != nil {
+		return err
+	}
+	exists, finished, err := r.inspectTarget(ctx)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	found := s.backup(p.config.Name)
-	if found.facts == nil {
-		return failf(ReasonBackupNotFound, "backup %s of owner %s is not in %s",
-			p.config.Name, p.config.Owner, p.config.Dir)
+	if !finished {
+		if err := r.make(ctx, exists); err != nil {
+			return err
+		}
 	}
-	p.result.Backup = found.facts.facts()
-	p.config.Database = cmp.Or(p.config.Database, found.facts.Database)
-	if slices.Contains(serverDatabases, p.config.Database) {
-		return refusedTarget(p.config.Database, "the server itself needs it")
-	}
-	if err := p.checkArchive(ctx, s, found.facts); err != nil {
-		return err
-	}
-	held, err := p.lockTarget(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = held.close() }()
-	target, err := p.inspect(ctx)
-	if err != nil {
-		return err
-	}
-	return p.restoreFound(ctx, s, found, target)
+	return r.complete(ctx, exists && !finished)
 }
 
-// restoreFound restores a backup that passed Archive, while no other run restores into the same database.
-func (p *program) restoreFound(ctx context.Context, s *store, found backup, target targetState) error {
-	if target.Row.IsTemplate {
-		return refusedTarget(p.config.Database, "it is a template")
+func (r *restoration) leaveOut(text string) {
+	r.log.Warn("Left out", "what", text)
+	r.result.Restored.LeftOut = append(r.result.Restored.LeftOut, text)
+}
+
+// powerful selects whether the user may become a superuser, or run programs on the server.
+const powerful = `SELECT EXISTS (SELECT FROM pg_roles WHERE (rolsuper
+  OR rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files'))
+  AND pg_has_role(current_user, oid, 'MEMBER'))`
+
+// checkUser refuses a user with more rights than the owners of the objects. A dump has code of the owners of tables,
+// in constraints, generated columns and indexes. A restore runs it, and it can undo SET ROLE and SET SESSION AUTHORIZATION.
+func (r *restoration) checkUser(ctx context.Context) error {
+	risky, err := r.server.is(ctx, powerful)
+	if err == nil && risky && !slices.Contains(r.from.snapshot.Tags, tagSuperusers) {
+		return because(nil, ReasonPermissionDenied, "roles without SUPERUSER own objects of the dump, and their code would run with "+
+			"the rights of this user, who is or may become a superuser: restore as a user without such rights, with CREATEDB and "+
+			"a member of the owners")
 	}
-	if target.Finished != "" {
-		return p.finished(ctx, found.facts, target)
-	}
-	if err := p.refuseData(target); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := p.restoreAside(ctx, s.path(found.Name, suffixDump), found.facts, target); err != nil {
+	r.owners, err = r.server.is(ctx, `SELECT coalesce(bool_and(pg_has_role(current_user, oid, 'MEMBER')), true)
+		FROM pg_roles WHERE rolname = ANY(string_to_array($1, chr(1)))`, strings.Join(r.from.snapshot.tags(tagRoleOwner), "\x01"))
+	return err
+}
+
+// emptyDatabase selects whether no user has created an object in the current database. Objects of users have OIDs above
+// those of a new database; large objects may have any.
+const emptyDatabase = `
+SELECT NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+    WHERE c.oid >= 16384 AND nspname !~ '^pg_')
+  AND NOT EXISTS (SELECT FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
+    WHERE t.oid >= 16384 AND nspname !~ '^pg_')
+  AND NOT EXISTS (SELECT FROM pg_proc WHERE oid >= 16384) AND NOT EXISTS (SELECT FROM pg_extension WHERE oid >= 16384)
+  AND NOT EXISTS (SELECT FROM pg_namespace WHERE oid >= 16384 AND nspname <> 'public' AND nspname !~ '^pg_')
+  AND NOT EXISTS (SELECT FROM pg_event_trigger) AND NOT EXISTS (SELECT FROM pg_largeobject_metadata)`
+
+// marker is the default application_name of the user of the restore in a restored database. It shows a later run of the
+// same restore that this one has finished. Each user may set it; a copy of the database has another OID.
+const marker = `'restored ' || $2::text || ' ' || d.oid`
+
+// inspectTarget examines the target: it may be missing, empty, or finished by an earlier run of this restore.
+func (r *restoration) inspectTarget(ctx context.Context) (exists, finished bool, err error) {
+	rows, err := r.server.query(ctx, `SELECT $2 <> '' AND EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
+		WHERE setdatabase = d.oid AND c = 'application_name=' || `+marker+`) FROM pg_database d WHERE datname = $1`,
+		r.target, r.config.RestoreUID)
+	if err != nil || len(rows) == 0 || rows[0][0] == "t" {
+		return len(rows) > 0, len(rows) > 0, serverFault(err)
+	}
+	open, err := r.connect(ctx, r.target)
+	if err != nil {
+		return true, false, err
+	}
+	defer open.close()
+	empty, err := open.is(ctx, emptyDatabase)
+	if err == nil && !empty {
+		err = because(nil, ReasonTargetNotEmpty)
+	}
+	return true, false, err
+}
+
+// createRoles creates the roles that the server lacks. They get no login, attributes and memberships, because a restore
+// should not grant rights: the globals beside the dump have them.
+func (s *session) createRoles(ctx context.Context, roles []string) (created int, err error) {
+	known, err := s.column(ctx, "SELECT rolname FROM pg_roles")
+	if err != nil {
+		return 0, serverFault(err)
+	}
+	missing := slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return slices.Contains(known, role) })
+	for _, role := range missing {
+		err := s.do(ctx, "CREATE ROLE "+quote(role)+" NOLOGIN")
+		if sqlState(err) == "42501" {
+			return created, because(err, ReasonRolesMissing, list(missing))
+		}
+		if err != nil && sqlState(err) != "42710" { // another run has created it
+			return created, err
+		}
+		created++
+	}
+	return created, nil
+}
+
+// make fills the target, or a new database that becomes the target. A new database has the encoding, the locale and the
+// owner of the dumped one.
+func (r *restoration) make(ctx context.Context, exists bool) (err error) {
+	tags := r.from.snapshot
+	r.result.Restored.RolesCreated, err = r.server.createRoles(ctx, append(tags.tags(tagRole), tags.tags(tagRoleOwner)...))
+	if err != nil {
 		return err
 	}
-	r := p.result.Restored
-	origin := "of the backup"
-	if target.OwnProperties {
-		origin = "that it had before"
+	if exists {
+		return r.fill(ctx, r.target)
 	}
-	p.succeed(ReasonRestoreSucceeded, "backup %s was restored into database %q: %d tables, %d rows; "+
-		"it has the owner, the grants and the settings %s", found.Name, r.Database, r.Tables, r.Rows, origin)
+	options, owner, err := r.from.databaseStatement(ctx, r.entries)
+	if err != nil {
+		return err
+	}
+	drop := "DROP DATABASE IF EXISTS " + r.name + " WITH (FORCE)" // of a run that was killed
+	if err := r.server.do(ctx, drop, "CREATE DATABASE "+r.name+" "+options); err != nil {
+		if faultOf(err).reason == ReasonFailed {
+			return because(err, ReasonRestoreFailed, "it cannot create the database; it may lack the locale of the dumped one")
+		}
+		return err
+	}
+	if err := r.fill(ctx, r.name); err != nil {
+		if dropErr := r.server.do(context.WithoutCancel(ctx), drop); dropErr != nil {
+			r.log.Warn("Failed to drop an incomplete database; the next run drops it", "error", dropErr)
+		}
+		return err
+	}
+	if r.server.do(ctx, "ALTER DATABASE "+r.name+" OWNER TO "+owner) != nil {
+		r.leaveOut("the owner of the database")
+	}
+	return r.server.do(ctx, "ALTER DATABASE "+r.name+" RENAME TO "+quote(r.target))
+}
+
+// loader is a pg_restore that restores into a database and ends at the first error.
+func (p *program) loader(database string, args ...string) tool {
+	return tool{env: p.environment(p.serverVariables()...),
+		args: append(args, "--exit-on-error", "--no-tablespaces", databaseOption("dbname", database))}
+}
+
+// fill restores into a database, and leaves the marker of this restore.
+func (r *restoration) fill(ctx context.Context, database string) error {
+	kept, leftOut := split(r.entries)
+	r.result.Restored.LeftOut = leftOut
+	load := r.loader(database)
+	if !r.owners {
+		load.args = append(load.args, "--no-owner")
+		r.leaveOut("owners of objects, because the user is not a member of all of them")
+	}
+	resticErr, err := r.from.restore(ctx, kept, true, load)
+	if err == nil {
+		err = r.repositoryFault(ctx, resticErr, ReasonRepositoryDamaged)
+	} else if code(err) != 0 && ctx.Err() == nil {
+		if fault := r.openRepository(ctx, false); fault != nil { // a look at each side shows whose fault it is
+			return fault
+		}
+		err = because(err, ReasonRestoreFailed)
+	}
+	if err != nil || r.config.RestoreUID == "" {
+		return err
+	}
+	statements, err := r.server.column(ctx, `SELECT format('ALTER ROLE %I IN DATABASE %I SET application_name = %L', current_user,
+		$1::text, `+marker+`) FROM pg_database d WHERE datname = $1`, database, r.config.RestoreUID)
+	if err != nil {
+		return serverFault(err)
+	}
+	return r.server.do(ctx, statements...)
+}
+
+// complete gives the restored database its settings, grants, connection limit and comment, and reports. A run after one
+// that was killed here does it again.
+func (r *restoration) complete(ctx context.Context, existed bool) (err error) {
+	if dumped := r.from.snapshot.tag(tagDatabase); existed || r.target != dumped {
+		r.leaveOut("settings, grants, connection limit and comment of database " + dumped)
+	} else {
+		var properties []entry
+		for _, e := range r.entries {
+			if e.is("DATABASE PROPERTIES", "DATABASE", "ACL - DATABASE") && !strings.HasPrefix(e.text, "DATABASE - ") {
+				properties = append(properties, e)
+			}
+		}
+		resticErr, err := r.from.restore(ctx, properties, false, tool{env: r.environment(r.serverVariables()...),
+			args: []string{"--create", databaseOption("dbname", r.target)}})
+		if code(resticErr) != 0 || code(err) != 0 {
+			r.leaveOut("some settings or grants of the database, or its comment; see the log")
+		} else if err != nil {
+			return err
+		}
+	}
+	restored := r.result.Restored
+	if restored.Tables, err = r.tables(ctx, r.target); err != nil {
+		return err
+	}
+	r.succeed(ReasonRestoreSucceeded, "snapshot %s is restored into database %q: %d tables%s", r.from.snapshot.ID[:8],
+		r.target, restored.Tables, notRestored(restored.LeftOut))
 	return nil
-}
-
-// restored returns the content of the restored database.
-func (p *program) restored(tables map[string]int64) *Restored {
-	r := &Restored{Database: p.config.Database, Tables: len(tables)}
-	for _, rows := range tables {
-		r.Rows += rows
-	}
-	p.result.Restored = r
-	return r
-}
-
-// finished handles a restore that an earlier run has finished, but whose result is not known, because that run was
-// killed. Whatever users have changed since then stays.
-func (p *program) finished(ctx context.Context, facts *factsFile, target targetState) error {
-	aside, replaced := asideNames(p.config)
-	if err := p.drop(ctx, aside, replaced); err != nil {
-		return err
-	}
-	r := p.restored(facts.Tables)
-	r.Replaced = target.Finished == markReplaced
-	p.succeed(ReasonRestoreSucceeded, "an earlier run of this restore has restored backup %s into database %q: "+
-		"%d tables, %d rows; nothing was changed; the log of that run has its warnings",
-		facts.Name, r.Database, r.Tables, r.Rows)
-	return nil
-}
-
-// fill restores into a new database, and compares the restored rows with the dumped rows.
-func (p *program) fill(ctx context.Context, database, dump string, facts *factsFile) (map[string]int64, error) {
-	p.step("restoring")
-	file, err := os.Open(dump)
-	if err != nil {
-		return nil, volumeFault("read the dump", err)
-	}
-	defer func() { _ = file.Close() }()
-	if err := p.target.restore(ctx, database, file); err != nil {
-		doing := fmt.Sprintf("restore into database %q", p.config.Database)
-		return nil, classify(err, doing, ReasonRestoreFailed, workPatterns)
-	}
-	p.step("filled")
-	return compareRows(ctx, p.target, database, facts)
 }

@@ -16,53 +16,34 @@ type Result struct {
 	Verb      string `json:"verb"`
 	Succeeded bool   `json:"succeeded"`
 	Reason    Reason `json:"reason"`
-	// Message is one sentence for users. It never contains a secret.
+	// Message is one sentence of this program. It never has a secret, or a text of a tool or a server.
 	Message string `json:"message"`
-	// Warning reports a fault in a successful run, such as a file that retention could not remove.
+	// Warning reports a fault in a successful run, such as a store that refuses to delete.
 	Warning string    `json:"warning,omitempty"`
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
-	// Backup has the facts of the backup of this run. A failed run has them if the backup exists.
-	Backup *Facts `json:"backup,omitempty"`
+	// Backup has the facts of the backup of this run. A failed run has them if the snapshot exists.
+	Backup *Backup `json:"backup,omitempty"`
 	// Restored is the outcome of a restore.
 	Restored *Restored `json:"restored,omitempty"`
-	// Backups are the backups of this owner after a run of backup, newest first. The list of a failed run is nil when
-	// the run could not read the volume, or another run was changing it. Removed are the names of the backups that the
-	// run removed.
+	// Backups are the backups of this owner after finish, newest first. Removed are the names of those that it removed.
 	Backups []Entry  `json:"backups,omitzero"`
 	Removed []string `json:"removed,omitempty"`
 	// Omitted is how many of Backups and Removed were left out to keep within ResultLimit, the oldest first.
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// Dump has the facts about a backup that are both in its file and in a result.
-type Dump struct {
-	Name      string    `json:"name"`
-	Database  string    `json:"database"`
-	Path      string    `json:"path"`
-	Size      int64     `json:"size"` // of the dump, in bytes
-	SHA256    string    `json:"sha256"`
-	Started   time.Time `json:"started"`
-	Completed time.Time `json:"completed,omitzero"`
-
-	ServerVersion string `json:"serverVersion,omitempty"`
-	PgDumpVersion string `json:"pgDumpVersion,omitempty"`
-
-	// Verified is the strongest verification that passed; nil when none passed, or a verification failed since.
-	Verified *Verified `json:"verified,omitempty"`
-	// Failure is a verification that failed, or that was not possible: State says which. A later verification that is as
-	// strong and passes removes it.
-	Failure *Failure `json:"failure,omitempty"`
-}
-
-// Facts are the facts about one backup in a result.
-type Facts struct {
-	Dump
-	State  State `json:"state"`
-	Tables int   `json:"tables"`
-	Rows   int64 `json:"rows"` // of the tables that were counted
-	// NotCounted names tables whose rows were not counted, each with the reason.
-	NotCounted []string `json:"notCounted,omitempty"`
+// Backup has the facts about one snapshot.
+type Backup struct {
+	Name          string    `json:"name"`
+	Snapshot      string    `json:"snapshot"` // the first digits of its id
+	Database      string    `json:"database"`
+	Size          int64     `json:"size"`   // of the dump, in bytes
+	Stored        int64     `json:"stored"` // bytes that the backup added to the repository
+	Started       time.Time `json:"started"`
+	Completed     time.Time `json:"completed"`
+	ServerVersion string    `json:"serverVersion,omitempty"`
+	Verified      *Verified `json:"verified,omitempty"`
 }
 
 // Verified is how and when a backup was verified.
@@ -71,32 +52,23 @@ type Verified struct {
 	Time time.Time `json:"time"`
 }
 
-// mode is None when no verification passed.
-func (v *Verified) mode() Mode {
-	if v == nil {
-		return ModeNone
-	}
-	return v.Mode
-}
-
-// Failure is why and when a verification of a backup failed or was not possible.
-type Failure struct {
-	Mode    Mode      `json:"mode"` // the part of the verification that failed
-	Reason  Reason    `json:"reason"`
-	Message string    `json:"message"`
-	Time    time.Time `json:"time"`
-}
-
-// Restored is the outcome of a restore.
+// Restored is the outcome of a restore, also into the scratch server.
 type Restored struct {
-	Database string `json:"database"`
-	Tables   int    `json:"tables"`
-	Rows     int64  `json:"rows"`
-	// Replaced is true when the restore dropped an old database.
-	Replaced bool `json:"replaced"`
-	// RolesCreated is the number of roles that the dump needs and the server lacked. They were created without login and
-	// attributes.
-	RolesCreated int `json:"rolesCreated"`
+	Database     string `json:"database"`
+	Tables       int    `json:"tables"`
+	RolesCreated int    `json:"rolesCreated"`
+	// LeftOut names parts of the dump that were not restored; a person adds them.
+	LeftOut []string `json:"leftOut,omitempty"`
+}
+
+// Entry is a backup in a list.
+type Entry struct {
+	Name      string    `json:"name"`
+	Snapshot  string    `json:"snapshot,omitempty"`
+	Completed time.Time `json:"completed"`
+	Size      int64     `json:"size"`
+	Verified  Mode      `json:"verified,omitempty"`
+	Path      string    `json:"path,omitempty"` // of a dump of the older format, which is a file on the volume
 }
 
 // ResultLimit is the length at which Kubernetes cuts a termination message, in bytes.
@@ -125,12 +97,13 @@ func (r Result) encode() ([]byte, error) {
 		case len(r.Backups) > 0:
 			r.Backups = r.Backups[:len(r.Backups)-1]
 			r.Omitted++
+		case r.Restored != nil && len(r.Restored.LeftOut) > 2:
+			restored := *r.Restored
+			kept := len(restored.LeftOut) - 2
+			restored.LeftOut = append(restored.LeftOut[:kept:kept], "and more: see the log")
+			r.Restored = &restored
 		case len(r.Message) > 40 || len(r.Warning) > 40:
 			r.Message, r.Warning = shorten(r.Message, len(r.Message)/2), shorten(r.Warning, len(r.Warning)/2)
-		case r.Backup != nil && (r.Backup.Failure != nil || r.Backup.NotCounted != nil):
-			facts := *r.Backup
-			facts.Failure, facts.NotCounted = nil, nil // Reason and Message have them
-			r.Backup = &facts
 		default:
 			r.Backup, r.Restored = nil, nil
 		}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -26,19 +25,9 @@ import (
 	"time"
 )
 
-// Variables by which this test binary, run again, becomes the program.
-const (
-	asProgram = "PGBACKUP_TEST_PROGRAM" // set: be the program
-	killAt    = "PGBACKUP_TEST_KILL"    // kill yourself at this step, counted from 1
-	stepsFile = "PGBACKUP_TEST_STEPS"   // append the names of steps to this file
-	holdAt    = "PGBACKUP_TEST_HOLD"    // STEP:PATH: wait at this step while the file exists
-	clock     = "PGBACKUP_TEST_NOW"     // the time, RFC 3339
-	fileLimit = "PGBACKUP_TEST_LIMIT"   // no file may have more bytes
-)
-
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		os.Exit(beProgram())
+	if len(os.Args) == 2 && slices.Contains(verbs, os.Args[1]) { // this binary, run again, is the program
+		main()
 	}
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, os.Interrupt, syscall.SIGTERM)
@@ -47,63 +36,24 @@ func TestMain(m *testing.M) {
 		stopPostgres()
 		os.Exit(130)
 	}()
-	if toolsDir = findTools(); toolsDir == "" {
+	toolsDir = findTools()
+	built, _ := filepath.Abs("../../../bin") // of the workshop
+	_ = os.Setenv("PATH", strings.Join([]string{toolsDir, os.Getenv("PATH"), built}, ":"))
+	if toolsDir == "" {
 		fmt.Fprintln(os.Stderr,
 			"note: PostgreSQL is not installed, so the tests on a real server are skipped (Debian: apt-get install postgresql)")
 	}
-	_ = os.Setenv("PATH", toolsDir+":"+os.Getenv("PATH"))
+	for _, name := range []string{"restic", "rclone", "rest-server"} {
+		if _, err := exec.LookPath(name); err != nil {
+			fmt.Fprintf(os.Stderr, "note: %s is not in PATH or bin, so the tests that need it are skipped\n", name)
+		}
+	}
 	code := m.Run()
 	stopPostgres()
 	os.Exit(code)
 }
 
-// beProgram is the program with hooks.
-func beProgram() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	syscall.Umask(0o007)
-	h := hooks{now: time.Now, step: func(string) {}}
-	if text := os.Getenv(clock); text != "" {
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			panic(err)
-		}
-		begun := time.Now()
-		h.now = func() time.Time { return at.Add(time.Since(begun)) }
-	}
-	if text := os.Getenv(fileLimit); text != "" {
-		limit, _ := strconv.ParseUint(text, 10, 64)
-		signal.Ignore(syscall.SIGXFSZ) // the tools inherit it, and see EFBIG
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-			panic(err)
-		}
-	}
-	count := 0
-	deadly, _ := strconv.Atoi(os.Getenv(killAt))
-	h.step = func(name string) {
-		if path := os.Getenv(stepsFile); path != "" {
-			f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-			if err == nil {
-				_, err = fmt.Fprintln(f, name)
-			}
-			if err = errors.Join(err, f.Close()); err != nil {
-				panic(err)
-			}
-		}
-		if count++; count == deadly {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
-		}
-		if step, path, _ := strings.Cut(os.Getenv(holdAt), ":"); step == name {
-			for err := error(nil); err == nil; _, err = os.Stat(path) {
-				time.Sleep(5 * time.Millisecond)
-			}
-		}
-	}
-	return run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr, h)
-}
-
-// place is the folder of the tests, which the unprivileged user may enter, with a copy of this binary.
+// place is the folder of the tests, which the unprivileged user may enter, with the program and the tools.
 type place struct {
 	dir, binary string
 	credential  *syscall.Credential // nil when the tests do not run as root
@@ -114,7 +64,7 @@ var workplace = sync.OnceValues(func() (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{dir: dir, binary: filepath.Join(dir, "program")}
+	p := &place{dir: dir, binary: filepath.Join(dir, "pgbackup")}
 	if os.Getuid() == 0 { // PostgreSQL refuses root
 		for _, name := range []string{"postgres", "nobody"} {
 			if u, err := user.Lookup(name); err == nil {
@@ -162,55 +112,83 @@ func (p *place) give(t *testing.T, path string) {
 	}
 }
 
-// outcome is the outcome of one run of the program.
-type outcome struct {
-	code      int
-	out, errs string
-	result    Result
+// write writes a file that the program may read.
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := workplace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.give(t, path)
+	return path
 }
 
-// start starts the program. The result is at settings["BACKUP_RESULT"].
-func start(t *testing.T, verb string, settings map[string]string, out, errs *bytes.Buffer) *exec.Cmd {
+// process starts a program as the unprivileged user. It ends with the test.
+func process(t *testing.T, out, errs *bytes.Buffer, env []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	p, err := workplace()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(p.binary, verb)
-	cmd.Dir = "/"
-	cmd.Stdout, cmd.Stderr = out, errs
-	cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH")}
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		cmd.Env = append(cmd.Env, key+"="+settings[key])
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential}
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", append(env, "PATH="+os.Getenv("PATH")), out, errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
 	return cmd
 }
 
-// runProgram runs the program to its end.
+// outcome is the outcome of one run of the program.
+type outcome struct {
+	code   int
+	errs   string
+	result Result
+}
+
+// startRun starts the program.
+func startRun(t *testing.T, verb string, settings map[string]string, out, errs *bytes.Buffer) *exec.Cmd {
+	t.Helper()
+	var env []string
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		if key != "PATH" {
+			env = append(env, key+"="+settings[key])
+		}
+	}
+	p, err := workplace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return process(t, out, errs, env, p.binary, verb)
+}
+
+// end waits for the end of the program, and reads its result.
+func end(t *testing.T, cmd *exec.Cmd, settings map[string]string, out, errs *bytes.Buffer) outcome {
+	t.Helper()
+	_ = cmd.Wait()
+	o := outcome{code: cmd.ProcessState.ExitCode(), errs: errs.String()}
+	if err := json.Unmarshal(out.Bytes(), &o.result); err != nil && o.code >= 0 {
+		t.Fatalf("result %s: %v\n%s", out, err, errs)
+	}
+	if out.Len() > ResultLimit {
+		t.Errorf("the result has %d bytes", out.Len())
+	}
+	for _, secret := range []string{settings["PGPASSWORD"], repositoryPassword, storeKey} {
+		if secret != "" && strings.Contains(out.String()+errs.String(), secret) {
+			t.Errorf("the output shows a secret:\n%s%s", out, errs)
+		}
+	}
+	return o
+}
+
 func runProgram(t *testing.T, verb string, settings map[string]string) outcome {
 	t.Helper()
 	var out, errs bytes.Buffer
-	_ = os.Remove(settings["BACKUP_RESULT"])
-	cmd := start(t, verb, settings, &out, &errs)
-	_ = cmd.Wait()
-	o := outcome{code: cmd.ProcessState.ExitCode(), out: out.String(), errs: errs.String()}
-	if text, err := os.ReadFile(settings["BACKUP_RESULT"]); err == nil {
-		if len(text) > ResultLimit {
-			t.Errorf("the result has %d bytes", len(text))
-		}
-		if err := json.Unmarshal(text, &o.result); err != nil {
-			t.Fatalf("result of %s: %v: %s", verb, err, text)
-		}
-	}
-	if password != "" && strings.Contains(o.out+o.errs+fmt.Sprint(o.result), password) {
-		t.Errorf("%s shows the password:\n%s%s", verb, o.out, o.errs)
-	}
-	return o
+	return end(t, startRun(t, verb, settings, &out, &errs), settings, &out, &errs)
 }
 
 // must runs the program and checks its reason.
@@ -223,6 +201,16 @@ func must(t *testing.T, verb string, settings map[string]string, want Reason) ou
 	return o
 }
 
+// verified takes a backup with verification by a restore: the three containers of its pod.
+func verified(t *testing.T, settings map[string]string) (verify, finish outcome) {
+	t.Helper()
+	settings = with(settings, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", folder(t))
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	verify = must(t, verbVerify, map[string]string{"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"],
+		"BACKUP_QUERY": settings["BACKUP_QUERY"], "BACKUP_RESULT": settings["BACKUP_RESULT"]}, ReasonVerificationPassed)
+	return verify, must(t, verbFinish, settings, ReasonFinished)
+}
+
 // with returns a copy of settings with other values: key, value, key, value.
 func with(settings map[string]string, pairs ...string) map[string]string {
 	more := maps.Clone(settings)
@@ -232,14 +220,12 @@ func with(settings map[string]string, pairs ...string) map[string]string {
 	return more
 }
 
-// volume returns settings for backups in a new folder.
-func volume(t *testing.T) map[string]string {
-	root := folder(t)
-	return map[string]string{
-		"BACKUP_ROOT": root, "BACKUP_DIR": root + "/db", "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345",
-		"BACKUP_RESULT": root + "/result", "TMPDIR": root,
-	}
-}
+const (
+	superuser          = "boss"
+	repositoryPassword = "repository-password-7"
+	storeUser          = "store-user"
+	storeKey           = "store-secret-key-3"
+)
 
 // These variables describe the real server of the tests that need it.
 var (
@@ -251,8 +237,6 @@ var (
 	serverPort string
 	toolsDir   string
 )
-
-const superuser = "boss"
 
 // findTools returns the directory of the newest PostgreSQL on this machine.
 func findTools() string {
@@ -272,43 +256,38 @@ func findTools() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// target returns settings for backups of the real server, in a new folder.
+// need skips a test without a program.
+func need(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(name + " is not in PATH or bin")
+		}
+	}
+}
+
+// target returns settings for backups of the real server into a repository in a new folder.
 func target(t *testing.T) map[string]string {
 	t.Helper()
-	if toolsDir == "" {
-		t.Skip("PostgreSQL is not installed")
-	}
+	need(t, "initdb", "restic")
 	serverOnce.Do(func() { serverErr = startPostgres() })
 	if serverErr != nil {
 		t.Fatal(serverErr)
 	}
-	return with(volume(t), "PGHOST", serverDir, "PGPORT", serverPort, "PGUSER", superuser, "PGPASSWORD", password,
-		"BACKUP_DATABASE", "small", "BACKUP_WAIT_SECONDS", "20")
+	root := folder(t)
+	return map[string]string{
+		"RESTIC_REPOSITORY": root + "/db", "RESTIC_PASSWORD_FILE": write(t, root+"/password", repositoryPassword),
+		"BACKUP_VOLUME": root, "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345", "BACKUP_RESULT": root + "/result",
+		"TMPDIR": root, "BACKUP_SLOT": strconv.FormatInt(time.Now().Unix(), 10),
+		"PGHOST": serverDir, "PGPORT": serverPort, "PGUSER": superuser, "PGPASSWORD": password,
+		"PGREQUIREAUTH": "scram-sha-256", "BACKUP_DATABASE": "small", "BACKUP_WAIT_SECONDS": "20", "BACKUP_VERIFY": "None"}
 }
 
-// restoring returns settings for backups that are verified by a restore: a scratch process runs until the test ends.
-func restoring(t *testing.T, settings map[string]string) map[string]string {
-	t.Helper()
-	settings = with(settings, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", folder(t))
-	startScratchProcess(t, settings)
-	return settings
-}
-
-// startScratchProcess starts the verb scratch without any credentials.
-func startScratchProcess(t *testing.T, settings map[string]string) *exec.Cmd {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := start(t, verbScratch, map[string]string{
-		"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"], "PATH": cmp.Or(settings["PATH"], os.Getenv("PATH"))}, &out, &errs)
-	t.Cleanup(func() {
-		if cmd.ProcessState != nil {
-			return // the test has killed it
-		}
-		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
-			t.Errorf("scratch: %v: %s", err, errs.String())
-		}
-	})
-	return cmd
+// earlier returns the settings of a run some hours before that of other settings.
+func earlier(settings map[string]string, hours int) map[string]string {
+	slot, _ := strconv.ParseInt(settings["BACKUP_SLOT"], 10, 64)
+	slot -= int64(hours) * 3600
+	return with(settings, "BACKUP_SLOT", strconv.FormatInt(slot, 10), "BACKUP_NAME", fmt.Sprintf("orders-%d", slot/60))
 }
 
 func startPostgres() error {
@@ -328,7 +307,20 @@ func startPostgres() error {
 		}
 	}
 	data := filepath.Join(serverDir, "data")
-	if err := initialise(p, data, secret); err != nil {
+	initdb := exec.Command(toolsDir+"/initdb", "-D", data, "-U", superuser, "--pwfile="+secret, "--auth=scram-sha-256",
+		"--encoding=UTF8", "--locale=C", "--no-sync")
+	initdb.Env, initdb.Dir = []string{"LC_ALL=C"}, "/"
+	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	// A role whose password the server wants to see, and a role that it refuses.
+	hba, err := os.ReadFile(data + "/pg_hba.conf")
+	if err != nil {
+		return err
+	}
+	hba = append([]byte("host all plain 127.0.0.1/32 password\nlocal all rejected reject\n"), hba...)
+	if err := os.WriteFile(data+"/pg_hba.conf", hba, 0o600); err != nil {
 		return err
 	}
 	if serverPort, err = freePort(); err != nil {
@@ -340,23 +332,19 @@ func startPostgres() error {
 	}
 	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-p", serverPort,
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
-		"-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB",
-		"-c", "max_locks_per_transaction=10", "-c", "max_pred_locks_per_transaction=10") // see TestRestoreOfManyTables
-	postgres.Env, postgres.Dir, postgres.Stderr = append([]string{"LC_ALL=C"}, germanLocale(p.dir)...), "/", log
+		"-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB", "-c", "wal_level=logical")
+	postgres.Env, postgres.Dir, postgres.Stderr = append([]string{"LC_ALL=C"}, languages(p.dir)...), "/", log
 	postgres.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := postgres.Start(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	_, err = poll(context.Background(), 30*time.Second, func() (bool, error) {
 		_, err := psql("postgres", "SELECT 1")
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			return err
-		}
+		return err == nil, nil
+	})
+	if err == nil {
+		_, err = psql("postgres", "CREATE DATABASE small;")
 	}
-	_, err = psql("postgres", "CREATE DATABASE small;")
 	if err == nil {
 		_, err = psql("small",
 			"CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'row ' || n FROM generate_series(1, 100) n;")
@@ -364,21 +352,15 @@ func startPostgres() error {
 	return err
 }
 
-func initialise(p *place, data, secret string) error {
-	initdb := exec.Command(toolsDir+"/initdb", "-D", data, "-U", superuser, "--pwfile="+secret, "--auth=scram-sha-256",
-		"--encoding=UTF8", "--locale=C", "--no-sync")
-	initdb.Env, initdb.Dir = []string{"LC_ALL=C"}, "/"
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
+// languages compiles the locales of messages in other languages, where localedef is installed, and returns the variable
+// that names their folder.
+func languages(dir string) []string {
+	for _, name := range []string{"de_DE", "es_ES", "fr_FR"} {
+		if exec.Command("localedef", "-i", name, "-f", "UTF-8", filepath.Join(dir, name+".UTF-8")).Run() != nil {
+			return nil
+		}
 	}
-	// The test of a server that asks for the password needs this entry.
-	hba, err := os.ReadFile(filepath.Join(data, "pg_hba.conf"))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(data, "pg_hba.conf"),
-		append([]byte("host all plain 127.0.0.1/32 password\n"), hba...), 0o600)
+	return []string{"LOCPATH=" + dir}
 }
 
 // freePort returns a port on which no process listens on 127.0.0.1.
@@ -401,24 +383,22 @@ func stopPostgres() {
 	}
 }
 
-// asSuperuser is the server of the tests for tools.
-func asSuperuser() server {
-	return server{environ: append(plainEnvironment(os.Environ()),
-		"PGHOST="+serverDir, "PGPORT="+serverPort, "PGUSER="+superuser, "PGPASSWORD="+password)}
+// psqlAs runs statements as a user, each in a transaction of its own, and returns what they print.
+func psqlAs(user, secret, database, sql string) (string, error) {
+	cmd := exec.Command("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
+		databaseOption("dbname", database))
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "PGHOST=" + serverDir, "PGPORT=" + serverPort,
+		"PGUSER=" + user, "PGPASSWORD=" + secret, "PGCLIENTENCODING=UTF8", "PGOPTIONS=-c default_transaction_read_only=off"}
+	cmd.Stdin = strings.NewReader(sql)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return strings.TrimSpace(string(out)), err
 }
 
-// statements runs SQL and returns what it prints.
-func (s server) statements(database, sql string) (string, error) {
-	var out bytes.Buffer
-	err := s.run(context.Background(),
-		tool{name: "psql", args: psqlArgs(database), stdin: strings.NewReader(sql), stdout: &out})
-	return strings.TrimSpace(out.String()), err
-}
-
-// psql runs statements as the superuser and returns what they print.
-func psql(database, sql string) (string, error) {
-	return asSuperuser().withEncoding("UTF8").statements(database, sql)
-}
+// psql runs statements as the superuser.
+func psql(database, sql string) (string, error) { return psqlAs(superuser, password, database, sql) }
 
 func sql(t *testing.T, database, statements string) string {
 	t.Helper()
@@ -429,70 +409,60 @@ func sql(t *testing.T, database, statements string) string {
 	return out
 }
 
-// backedUp returns the settings of target, after a successful backup.
-func backedUp(t *testing.T) map[string]string {
-	t.Helper()
-	settings := target(t)
-	must(t, verbBackup, settings, ReasonBackupSucceeded)
-	return settings
-}
-
-// programs are the programs of PostgreSQL that pgbackup calls.
-var programs = []string{"psql", "pg_dump", "pg_dumpall", "pg_restore", "createdb", "dropdb", "initdb", "postgres"}
-
-// toolsWith returns a PATH that begins with the programs of PostgreSQL, some of which are replaced by shell scripts.
-func toolsWith(t *testing.T, scripts map[string]string) string {
-	t.Helper()
-	dir := folder(t)
-	for _, name := range programs {
-		path := filepath.Join(dir, name)
-		var err error
-		if script, replaced := scripts[name]; replaced {
-			err = os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)
-		} else {
-			err = os.Symlink(filepath.Join(toolsDir, name), path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir + ":" + os.Getenv("PATH")
-}
-
 // database creates a database, which is dropped after the test, and runs statements in it.
 func database(t *testing.T, name string, statements ...string) {
 	t.Helper()
-	quoted := `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-	sql(t, "postgres", "CREATE DATABASE "+quoted+";")
+	sql(t, "postgres", "CREATE DATABASE "+quote(name)+";")
 	dropAfter(t, name)
 	for _, statement := range statements {
 		sql(t, name, statement)
 	}
 }
 
-func dropAfter(t *testing.T, name string) {
+func dropAfter(t *testing.T, names ...string) {
 	t.Cleanup(func() {
-		sql(t, "postgres", `DROP DATABASE IF EXISTS "`+strings.ReplaceAll(name, `"`, `""`)+`" WITH (FORCE);`)
+		for _, name := range names {
+			sql(t, "postgres", "DROP DATABASE IF EXISTS "+quote(name)+" WITH (FORCE);")
+		}
 	})
 }
 
-// filesOf returns the names in the folder of an owner, without the lock.
-func filesOf(t *testing.T, settings map[string]string) []string {
+// roles creates roles, which are dropped after the test. The databases of the test must be created later.
+func roles(t *testing.T, definitions ...string) {
 	t.Helper()
-	found, err := os.ReadDir(filepath.Join(settings["BACKUP_DIR"], settings["BACKUP_OWNER"]))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
+	for _, definition := range definitions {
+		sql(t, "postgres", "CREATE ROLE "+definition+";")
+		name, _, _ := strings.Cut(definition, " ")
+		t.Cleanup(func() { sql(t, "postgres", "DROP ROLE "+name+";") })
 	}
-	var names []string
-	for _, f := range found {
-		if f.Name() != lockName {
-			names = append(names, f.Name())
-		}
-	}
-	return names
 }
 
-// pathOf is the path of a file of a backup.
-func pathOf(settings map[string]string, suffix string) string {
-	return filepath.Join(settings["BACKUP_DIR"], settings["BACKUP_OWNER"], settings["BACKUP_NAME"]+suffix)
+// await waits for a condition.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	done, err := poll(t.Context(), 30*time.Second, func() (bool, error) { return condition(), nil })
+	if err != nil || !done {
+		t.Fatalf("%s did not happen: %v", what, err)
+	}
+}
+
+// resticRun runs restic with the settings of a run, and returns what it prints.
+func resticRun(t *testing.T, settings map[string]string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("restic", append([]string{"--no-cache", "--json"}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for key, value := range settings {
+		if strings.HasPrefix(key, "RESTIC_") || strings.HasPrefix(key, "AWS_") {
+			cmd.Env = append(cmd.Env, key+"="+value)
+		}
+	}
+	p, _ := workplace()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential}
+	var errs bytes.Buffer
+	cmd.Dir, cmd.Stderr = "/", &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("restic %v: %v: %s%s", args, err, out, &errs)
+	}
+	return string(out)
 }

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,151 +15,129 @@ import (
 // grace is how long a tool may take to end after SIGTERM.
 const grace = 5 * time.Second
 
-// server is a PostgreSQL server as the tools see it: only by their environment.
-type server struct {
-	environ []string
-	hide    func(string) string // filters a line of a tool; nil shows the whole line
+// tool is one call of a program. No shell is involved, and no secret is among its arguments. The text that it writes to
+// its standard error goes to the log.
+type tool struct {
+	name   string
+	args   []string
+	env    []string
+	dir    string
+	stdin  io.Reader
+	stdout io.Writer
 }
 
-// targetServer is the server of the settings. It gets only the variables that libpq and the programs need, and no
-// variable of libpq that names another database or another encoding of messages.
-func targetServer(c Config) server {
-	s := server{environ: plainEnvironment(c.environ), hide: newFilter(c).fromTool}
-	dropped := []string{"PGDATABASE", "PGDATA", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE",
-		"PGHOSTADDR", "PGCLIENTENCODING", "PGHOST", "PGPORT", "PGAPPNAME"}
-	for _, pair := range c.environ {
-		key, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(key, "PG") && !slices.Contains(dropped, key) {
-			s.environ = append(s.environ, pair)
+// toolError is the error of a tool that ended with a code other than 0. A tool that a signal ended has the code -1.
+type toolError struct {
+	name string
+	code int
+}
+
+func (e *toolError) Error() string { return fmt.Sprintf("%s ended with code %d", e.name, e.code) }
+
+// code is the exit code of a tool, or 0.
+func code(err error) int {
+	if e, ok := errors.AsType[*toolError](err); ok {
+		return e.code
+	}
+	return 0
+}
+
+// environment are the variables of all tools: no credentials. A tool's texts are English, for the log.
+func (p *program) environment(more ...string) []string {
+	return append(p.variables("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"), append(more, "LC_ALL=C")...)
+}
+
+// variables returns those of the named variables that are set.
+func (p *program) variables(names ...string) (env []string) {
+	for _, name := range names {
+		if value := p.config.environ[name]; value != "" {
+			env = append(env, name+"="+value)
 		}
 	}
-	s.environ = append(s.environ, "PGHOST="+c.Host, "PGPORT="+c.Port, "PGAPPNAME=pgbackup", "PGCLIENTENCODING=UTF8")
-	if !slices.ContainsFunc(s.environ, func(pair string) bool { return strings.HasPrefix(pair, "PGCONNECT_TIMEOUT=") }) {
-		s.environ = append(s.environ, "PGCONNECT_TIMEOUT=10")
-	}
-	return s
+	return env
 }
 
-// withEncoding is the server for tools that send and receive text in an encoding; without an encoding, tools use the
-// encoding of the database.
-func (s server) withEncoding(encoding string) server {
-	s.environ = slices.DeleteFunc(slices.Clone(s.environ), func(pair string) bool {
-		return strings.HasPrefix(pair, "PGCLIENTENCODING=")
-	})
-	if encoding != "" {
-		s.environ = append(s.environ, "PGCLIENTENCODING="+encoding)
-	}
-	return s
+// serverVariables are the variables of a tool that connects to the server.
+func (p *program) serverVariables() []string {
+	return append(p.variables("PGPASSWORD", "PGSSLMODE", "PGSSLROOTCERT", "PGREQUIREAUTH"),
+		"PGHOST="+p.config.Host, "PGPORT="+p.config.Port, "PGUSER="+p.config.User, "PGCONNECT_TIMEOUT=10",
+		"PGAPPNAME="+applicationName("tool"), "PGOPTIONS="+p.options)
 }
 
-// textEncoding is the encoding in which text of a database is read: UTF-8, unless PostgreSQL cannot convert the text to
-// it.
-func textEncoding(encoding string) string {
-	if encoding == "SQL_ASCII" || encoding == "MULE_INTERNAL" {
-		return encoding
-	}
-	return "UTF8"
+// command prepares a program in a separate process group, which ends with ctx.
+func (p *program) command(ctx context.Context, t tool) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, t.name, t.args...)
+	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = t.env, t.dir, t.stdin, t.stdout, p.errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	return cmd
 }
 
-// plainEnvironment is the environment of every tool, without credentials.
-func plainEnvironment(environ []string) []string {
-	kept := []string{"LC_ALL=C"} // messages are recognized by their English text
-	for _, pair := range environ {
-		key, _, _ := strings.Cut(pair, "=")
-		if slices.Contains([]string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"}, key) {
-			kept = append(kept, pair)
-		}
+// start starts a program.
+func start(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return because(err, ReasonToolMissing, cmd.Args[0])
 	}
-	return kept
+	return nil
+}
+
+// wait waits for the end of a program, and ends processes that it left.
+func wait(ctx context.Context, cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return &toolError{name: cmd.Args[0], code: cmd.ProcessState.ExitCode()}
+	}
+	return nil
+}
+
+// run calls a program and waits for its end.
+func (p *program) run(ctx context.Context, t tool) error {
+	cmd := p.command(ctx, t)
+	if err := start(cmd); err != nil {
+		return err
+	}
+	return wait(ctx, cmd)
+}
+
+// pipe runs two programs, of which the second one reads the output of the first one. With whole, the first one must
+// write all of its output, also what the second one does not need; without, it ends with the second one.
+func (p *program) pipe(ctx context.Context, from, to tool, whole bool) (fromErr, toErr error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err, nil
+	}
+	defer func() { _ = r.Close() }()
+	from.stdout, to.stdin = w, r
+	first := p.command(ctx, from)
+	err = start(first)
+	_ = w.Close()
+	if err != nil {
+		return err, nil
+	}
+	toErr = p.run(ctx, to)
+	if whole && toErr == nil {
+		_, _ = io.Copy(io.Discard, r)
+	} else {
+		_ = syscall.Kill(-first.Process.Pid, syscall.SIGKILL)
+	}
+	if fromErr = wait(ctx, first); !whole && code(fromErr) == -1 {
+		fromErr = nil
+	}
+	return fromErr, toErr
 }
 
 // databaseOption names a database to a tool. libpq would take a name with = or :// in it as a connection string, so the
 // name is always passed inside a connection string.
 func databaseOption(option, database string) string {
-	return "--" + option + "=dbname='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database) + "'"
+	return "--" + option + "=dbname=" + connectionValue(database)
 }
 
-// literal is a text as a constant of SQL, whatever standard_conforming_strings says. psql replaces no
-// variables inside of it.
-func literal(text string) string {
-	return " E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
-}
-
-// tool is one call of a PostgreSQL program. No shell is involved.
-type tool struct {
-	name   string
-	args   []string
-	stdin  io.Reader
-	stdout io.Writer
-	// started is called when the program runs.
-	started func()
-}
-
-// command prepares a program that ends with ctx, and with it all processes that it started.
-func (s server) command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return nil, failf(ReasonToolMissing,
-			"%s is not in PATH %s: use an image with the PostgreSQL server programs", name, os.Getenv("PATH"))
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = s.environ
-	cmd.SysProcAttr = ownGroup()
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = grace
-	return cmd, nil
-}
-
-// run calls a program and waits for its end.
-func (s server) run(ctx context.Context, t tool) error {
-	cmd, err := s.command(ctx, t.name, t.args...)
-	if err != nil {
-		return err
-	}
-	var stderr errorLines
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		return failf(ReasonToolMissing, "start %s: %w", t.name, err)
-	}
-	if t.started != nil {
-		t.started()
-	}
-	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that the program left; usually none
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err != nil {
-		return &toolError{name: t.name, lines: stderr.found(), err: err, hide: s.hide}
-	}
-	return nil
-}
-
-// query runs SQL from standard input, where no other process sees it, and returns what it prints: unaligned tuples.
-func (s server) query(ctx context.Context, database, sql string) (string, error) {
-	var out bytes.Buffer
-	in := strings.NewReader(quietSearch + sql)
-	err := s.run(ctx, tool{name: "psql", args: psqlArgs(database), stdin: in, stdout: &out})
-	return strings.TrimSuffix(out.String(), "\n"), err
-}
-
-// quietSearch prevents functions of users from hiding functions of PostgreSQL.
-const quietSearch = "SET search_path = pg_catalog;\n"
-
-func psqlArgs(database string) []string {
-	return []string{"--no-psqlrc", "--no-password", "--quiet", "--tuples-only", "--no-align",
-		"--set=ON_ERROR_STOP=1", databaseOption("dbname", database)}
-}
-
-// version returns the version that a program prints, and its major number.
-func (s server) version(ctx context.Context, name string) (version string, major int, err error) {
-	var out bytes.Buffer
-	if err := s.run(ctx, tool{name: name, args: []string{"--version"}, stdout: &out}); err != nil {
-		return "", 0, err
-	}
-	version = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(out.String()), name+" (PostgreSQL)"))
-	if _, err := fmt.Sscanf(version, "%d", &major); err != nil {
-		return "", 0, failf(ReasonToolMissing, "%s prints no version, but %q", name, version)
-	}
-	return version, major, nil
+// connectionValue quotes a value in a connection string.
+func connectionValue(value string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }

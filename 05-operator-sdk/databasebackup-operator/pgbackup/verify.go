@@ -1,163 +1,192 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
-	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// verifyAndRecord verifies in the mode of the settings, and records the outcome.
-func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFile) error {
-	passed, err := p.check(ctx, s, facts, p.config.Verify)
-	if ctx.Err() != nil {
-		return ctx.Err()
+const (
+	scratchUser     = "pgbackup_scratch"
+	scratchDatabase = "pgbackup_restored"
+)
+
+// verify restores the dump that backup left into a server in the scratch directory, and asks the query. It has no
+// credentials. The server runs code of the dump as its superuser, so nothing else is in the container.
+func (p *program) verify(ctx context.Context) error {
+	from := archive{p: p, path: filepath.Join(p.config.Scratch, dumpFile)}
+	if _, err := os.Stat(from.path); err != nil {
+		return because(err, ReasonScratchFailed, "backup has left no dump")
 	}
-	p.step("verified")
-	now := p.now().UTC().Truncate(time.Millisecond)
-	if passed != ModeNone {
-		facts.Verified, facts.Failure = &Verified{Mode: passed, Time: now}, nil
+	entries, err := from.contents(ctx)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(p.config.Scratch, "server-")
+	if err != nil {
+		return because(err, ReasonScratchFailed)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	stop, err := p.startScratch(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := p.makeScratchDatabase(ctx, from, entries); err != nil {
+		return because(err, ReasonScratchFailed)
+	}
+	kept, leftOut := split(entries)
+	_, err = from.restore(ctx, kept, true, p.loader(scratchDatabase, "--no-owner", "--no-acl", "--no-publications"))
+	if code(err) != 0 {
+		if noSpace(p.config.Scratch) {
+			return because(err, ReasonScratchFailed)
+		}
+		return because(err, ReasonScratchRestoreFailed)
 	}
 	if err != nil {
-		facts.fail(Failure{Mode: ModeRestore, Reason: reasonOf(err), Message: shorten(p.line(err), messageLimit), Time: now})
-		if passed == ModeNone {
-			facts.Failure.Mode = ModeArchive
+		return err
+	}
+	tables, err := p.tables(ctx, scratchDatabase)
+	if err != nil {
+		return err
+	}
+	p.result.Restored = &Restored{Database: scratchDatabase, Tables: tables, LeftOut: leftOut}
+	if p.config.Query != "" {
+		if err := p.ask(ctx); err != nil {
+			return err
 		}
 	}
-	err = errors.Join(err, s.record(facts))
-	p.result.Backup = facts.facts()
+	p.succeed(ReasonVerificationPassed, "the dump was restored into a scratch server: %d tables%s", tables, notRestored(leftOut))
+	return nil
+}
+
+// notRestored is the part of a message about entries that were left out.
+func notRestored(leftOut []string) string {
+	if len(leftOut) == 0 {
+		return ""
+	}
+	return "; not restored: " + list(leftOut)
+}
+
+// tables is the number of tables of users in a database.
+func (p *program) tables(ctx context.Context, database string) (n int, err error) {
+	open, err := p.connect(ctx, database)
+	if err != nil {
+		return 0, err
+	}
+	defer open.close()
+	values, err := open.column(ctx, `SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+		WHERE relkind IN ('r', 'p') AND nspname !~ '^pg_' AND nspname <> 'information_schema'`)
 	if err == nil {
-		p.log.Info("Verified backup", "backup", facts.Name, "mode", p.config.Verify)
+		_, err = fmt.Sscan(values[0], &n)
+	}
+	return n, serverFault(err)
+}
+
+// startScratch makes a server that only a socket in its directory reaches, and makes it the server of the settings.
+func (p *program) startScratch(ctx context.Context, dir string) (stop func(), err error) {
+	data := filepath.Join(dir, "data")
+	err = p.run(ctx, tool{name: "initdb", env: p.environment(), stdout: p.errs, args: []string{"--pgdata=" + data,
+		"--username=" + scratchUser, "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--locale=C", "--no-sync"}})
+	if code(err) != 0 {
+		return nil, because(err, ReasonScratchFailed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The data need not survive a crash. Many objects may be restored, by one process.
+	var args []string
+	for _, setting := range []string{"listen_addresses=", "fsync=off", "full_page_writes=off", "synchronous_commit=off",
+		"wal_level=minimal", "max_wal_senders=0", "max_wal_size=256MB", "shared_buffers=32MB", "max_connections=10",
+		"max_locks_per_transaction=1024", "autovacuum=off", "jit=off", "max_parallel_workers=0"} {
+		args = append(args, "-c", setting)
+	}
+	cmd := p.command(context.WithoutCancel(ctx), tool{name: "postgres", env: p.environment(),
+		args: append(args, "-D", data, "-k", dir)})
+	if err := start(cmd); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	stop = func() {
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // at once, because the data is removed
+		select {
+		case <-ended:
+		case <-time.After(grace):
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+	}
+	p.config.Host, p.config.Port, p.config.User, p.config.Wait = dir, "5432", scratchUser, maxWait
+	open, err := p.connect(ctx, maintenance)
+	if err != nil {
+		stop()
+		return nil, because(err, ReasonScratchFailed)
+	}
+	open.close()
+	return stop, nil
+}
+
+var encodingForm = regexp.MustCompile(`ENCODING = '[^']*'`)
+
+// makeScratchDatabase creates the database with the encoding and the locale of the dumped one, and the roles that the
+// dump names. A locale that this image lacks is replaced by C: rows do not depend on it.
+func (p *program) makeScratchDatabase(ctx context.Context, from archive, entries []entry) error {
+	options, _, err := from.databaseStatement(ctx, entries)
+	if err != nil {
+		return err
+	}
+	open, err := p.connect(ctx, maintenance)
+	if err != nil {
+		return err
+	}
+	defer open.close()
+	err = open.do(ctx, "CREATE DATABASE "+scratchDatabase+" "+options)
+	if sqlState(err) != "" {
+		err = open.do(ctx, fmt.Sprintf("CREATE DATABASE %s TEMPLATE template0 LOCALE 'C' %s", scratchDatabase,
+			encodingForm.FindString(options)))
+	}
+	if err != nil {
+		return err
+	}
+	var roles []string
+	text, err := os.ReadFile(filepath.Join(p.config.Scratch, rolesFile))
+	if err == nil {
+		err = json.Unmarshal(text, &roles)
+	}
+	if err == nil {
+		_, err = open.createRoles(ctx, roles)
 	}
 	return err
 }
 
-// checkAgain verifies backups that a restore found damaged, in the mode Archive. A restore mounts the volume read-only,
-// and cannot record what it found. Retention does not count a broken dump, so it runs after this.
-func (p *program) checkAgain(ctx context.Context, s *store) error {
-	for _, name := range p.config.CheckAgain {
-		found := s.backup(name)
-		if found.facts == nil || found.State == StateBroken || found.State == StateMissing {
-			continue
-		}
-		err := p.checkArchive(ctx, s, found.facts)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if !faulty[reasonOf(err)] {
-			continue
-		}
-		found.facts.fail(Failure{Mode: ModeArchive, Reason: reasonOf(err), Message: shorten(p.line(err), messageLimit),
-			Time: p.now().UTC().Truncate(time.Millisecond)})
-		if err := s.record(found.facts); err != nil {
-			return err
-		}
-		p.log.Warn("Found a damaged backup", "backup", name, "reason", reasonOf(err))
-	}
-	return nil
-}
-
-// fail records a verification that did not pass. Only evidence against the dump undoes an earlier verification.
-func (s *factsFile) fail(failure Failure) {
-	s.Failure = &failure
-	if faulty[failure.Reason] {
-		s.Verified = nil
-	}
-}
-
-// check verifies a backup. passed is the strongest part that succeeded.
-func (p *program) check(ctx context.Context, s *store, facts *factsFile, mode Mode) (passed Mode, err error) {
-	if mode == ModeNone {
-		return ModeNone, nil
-	}
-	if err := p.checkArchive(ctx, s, facts); err != nil {
-		return ModeNone, err
-	}
-	if mode == ModeArchive {
-		return ModeArchive, nil
-	}
-	// The whole dump is read before the scratch server gets it, because a failure of that server is not evidence.
-	if err := p.readArchive(ctx, facts, s.path(facts.Name, suffixDump), "--file=/dev/null", io.Discard); err != nil {
-		return ModeArchive, err
-	}
-	if err := p.checkRestore(ctx, s, facts); err != nil {
-		return ModeArchive, err
-	}
-	return ModeRestore, nil
-}
-
-// checkArchive compares the files with the facts, and reads the table of contents.
-func (p *program) checkArchive(ctx context.Context, s *store, facts *factsFile) error {
-	for _, file := range []struct {
-		suffix string
-		want   checksum
-	}{{suffixDump, facts.dump()}, {suffixGlobals, facts.Globals}} {
-		path := s.path(facts.Name, file.suffix)
-		have, err := sum(ctx, path)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, fs.ErrNotExist):
-			return failf(ReasonFileMissing, "%s is not there", path)
-		case err != nil:
-			return volumeFault("read the file", err)
-		case have != file.want:
-			return failf(ReasonChecksumMismatch, "%s has %d bytes with SHA-256 %.12s…, and %d with %.12s… were written",
-				path, have.Size, have.SHA256, file.want.Size, file.want.SHA256)
-		}
-	}
-	entries, tables, err := p.contents(ctx, facts, s.path(facts.Name, suffixDump))
+// ask runs the query of the settings. It passes when it returns a row whose first value is neither false, NULL nor 0. So
+// it may be a condition, a count, or rows that must exist.
+func (p *program) ask(ctx context.Context) error {
+	open, err := p.connect(ctx, scratchDatabase)
 	if err != nil {
 		return err
 	}
-	if entries == 0 {
-		return failf(ReasonArchiveUnreadable, "the table of contents of %s is empty", facts.Name)
-	}
-	if tables < len(facts.Tables) {
-		return failf(ReasonArchiveIncomplete, "backup %s has data of %d tables, and %d were dumped",
-			facts.Name, tables, len(facts.Tables))
-	}
-	return nil
-}
-
-// contents reads the table of contents of a dump: the number of entries, and the number of tables with data.
-func (p *program) contents(ctx context.Context, facts *factsFile, path string) (entries, tables int, err error) {
-	var list bytes.Buffer
-	if err := p.readArchive(ctx, facts, path, "--list", &list); err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(list.String()) {
-		if count, ok := strings.CutPrefix(line, ";     TOC Entries: "); ok {
-			_, _ = fmt.Sscan(count, &entries)
-		}
-		if !strings.HasPrefix(line, ";") && strings.Contains(line, " TABLE DATA ") {
-			tables++
-		}
-	}
-	return entries, tables, nil
-}
-
-// readArchive has pg_restore read a dump without a server. If it cannot, that is evidence against the dump, unless this
-// pg_restore is older than the pg_dump that wrote it.
-func (p *program) readArchive(ctx context.Context, facts *factsFile, path, how string, out io.Writer) error {
-	tools := server{environ: plainEnvironment(p.config.environ)}
-	err := tools.run(ctx, tool{name: "pg_restore", args: []string{how, path}, stdout: out})
-	if _, failed := errors.AsType[*toolError](err); !failed {
+	defer open.close()
+	if err := open.do(ctx, "SET search_path = public", "SET default_transaction_read_only = on"); err != nil {
 		return err
 	}
-	version, major, versionErr := tools.version(ctx, "pg_restore")
-	if versionErr != nil {
-		return versionErr
+	rows, err := open.query(ctx, p.config.Query)
+	if strings.HasPrefix(sqlState(err), "42") {
+		return because(err, ReasonQueryInvalid)
 	}
-	wrote := 0
-	if _, err := fmt.Sscan(facts.PgDumpVersion, &wrote); err == nil && major < wrote {
-		return failf(ReasonVersionMismatch,
-			"pg_restore of version %s cannot read a dump of version %s: use an image of that version",
-			version, facts.PgDumpVersion)
+	if err != nil || len(rows) == 0 || slices.Contains([]string{"", "f", "false", "0"}, rows[0][0]) {
+		return because(err, ReasonQueryFailed)
 	}
-	return classify(err, "read the dump", ReasonArchiveUnreadable, nil)
+	return nil
 }

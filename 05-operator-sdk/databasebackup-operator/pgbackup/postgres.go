@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// maintenance is the database to which a restore connects for creating and renaming others.
+const maintenance = "postgres"
+
+// sessionOptions are the settings that our sessions and those of the tools need, whatever the role, the database or the
+// server sets: settings of the client have precedence.
+const sessionOptions = "-c default_transaction_read_only=off -c default_transaction_deferrable=off -c statement_timeout=0 " +
+	"-c lock_timeout=0 -c idle_in_transaction_session_timeout=0 -c quote_all_identifiers=off -c row_security=off " +
+	"-c search_path= -c role=none -c default_tablespace= -c temp_tablespaces= -c default_table_access_method=heap"
+
+// newerOptions came with PostgreSQL 14 and 17: older servers refuse them.
+const newerOptions = "{idle_session_timeout,transaction_timeout}"
+
+// session is a connection to a database.
+type session struct{ *pgconn.PgConn }
+
+// applicationName is the name of the sessions of a program in this run.
+func applicationName(program string) string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("pgbackup %s %d %.24s", program, os.Getpid(), host)
+}
+
+// connect opens a session of the user of the settings. It tries again while the server may still be starting.
+func (p *program) connect(ctx context.Context, database string) (opened *session, err error) {
+	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%s user=%s dbname=%s", connectionValue(p.config.Host),
+		p.config.Port, connectionValue(p.config.User), connectionValue(database)))
+	if err != nil {
+		return nil, because(err, ReasonTLSFailed, "PGSSLMODE or PGSSLROOTCERT cannot be used")
+	}
+	config.ConnectTimeout = 10 * time.Second
+	config.RuntimeParams["application_name"], config.RuntimeParams["options"] = applicationName(p.config.Verb), p.options
+	networkOpen := false // with TLS, if it is required
+	config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+		networkOpen = true
+		return conn, nil
+	}
+	var last error
+	connected, err := poll(ctx, min(p.config.Wait, maxWait), func() (bool, error) {
+		conn, err := pgconn.ConnectConfig(ctx, config)
+		if err == nil {
+			opened = &session{conn}
+			err = p.prepare(ctx, opened)
+		}
+		if err == nil {
+			return true, nil
+		}
+		last = serverFault(err)
+		switch {
+		case faultOf(last).reason == ReasonTargetNotReady:
+			return false, nil
+		case faultOf(last).reason == ReasonFailed && !networkOpen:
+			last = because(err, ReasonTLSFailed)
+		case faultOf(last).reason == ReasonFailed && sqlState(err) == "":
+			last = because(err, ReasonAuthenticationFailed) // such as a password in clear text
+		}
+		return false, last
+	})
+	if err == nil && !connected {
+		err = last
+	}
+	return opened, err
+}
+
+// prepare completes the settings of a session, and those of later sessions.
+func (p *program) prepare(ctx context.Context, s *session) error {
+	if encoding := s.ParameterStatus("server_encoding"); encoding != "SQL_ASCII" && encoding != "MULE_INTERNAL" {
+		if err := s.do(ctx, "SET client_encoding = 'UTF8'"); err != nil {
+			return err
+		}
+	}
+	newer, err := s.column(ctx, "SELECT name FROM pg_settings, set_config(name, '0', false) WHERE name = ANY($1)", newerOptions)
+	p.options = sessionOptions
+	for _, name := range newer {
+		p.options += " -c " + name + "=0"
+	}
+	return err
+}
+
+// query runs one statement, with parameters, and returns its rows. NULL is the empty text.
+func (s *session) query(ctx context.Context, sql string, params ...string) (rows [][]string, err error) {
+	var values [][]byte
+	for _, value := range params {
+		values = append(values, []byte(value))
+	}
+	result := s.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	for _, row := range result.Rows {
+		texts := make([]string, len(row))
+		for i, value := range row {
+			texts[i] = string(value)
+		}
+		rows = append(rows, texts)
+	}
+	return rows, result.Err
+}
+
+// column returns the first column of the rows of a statement.
+func (s *session) column(ctx context.Context, sql string, params ...string) (values []string, err error) {
+	rows, err := s.query(ctx, sql, params...)
+	for _, row := range rows {
+		values = append(values, row[0])
+	}
+	return values, err
+}
+
+// is returns whether a statement returns true.
+func (s *session) is(ctx context.Context, sql string, params ...string) (bool, error) {
+	values, err := s.column(ctx, sql, params...)
+	return slices.Equal(values, []string{"t"}), serverFault(err)
+}
+
+// do runs statements, until one fails.
+func (s *session) do(ctx context.Context, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := s.query(ctx, statement); err != nil {
+			return serverFault(err)
+		}
+	}
+	return nil
+}
+
+func (s *session) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	_ = s.Close(ctx)
+}
+
+// quote makes a name an identifier of SQL.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// sqlState is the SQLSTATE of an error, or empty.
+func sqlState(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// states are the reasons for SQLSTATEs. No text of the server is read, because it comes in the server's language.
+var states = map[string]Reason{
+	"28P01": ReasonAuthenticationFailed, "28000": ReasonAuthenticationFailed, "3D000": ReasonDatabaseNotFound,
+	"42501": ReasonPermissionDenied, "55000": ReasonPermissionDenied, "25006": ReasonPermissionDenied,
+	"53300": ReasonTargetNotReady, "57P01": ReasonTargetNotReady, "57P02": ReasonTargetNotReady, "57P03": ReasonTargetNotReady,
+}
+
+// serverFault gives an error of the server its reason, by its SQLSTATE or the type of the error.
+func serverFault(err error) error {
+	if err == nil || faultOf(err).reason != ReasonFailed {
+		return err
+	}
+	state := sqlState(err)
+	if reason, known := states[state]; known {
+		return because(err, reason, "SQLSTATE "+state)
+	}
+	_, network := errors.AsType[net.Error](err)
+	switch {
+	case state != "":
+		return because(err, ReasonFailed, "SQLSTATE "+state)
+	case isTLS(err):
+		return because(err, ReasonTLSFailed)
+	case network, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return because(err, ReasonTargetNotReady)
+	}
+	return because(err, ReasonFailed)
+}
+
+// isTLS reports whether an error is about a certificate or TLS itself.
+func isTLS(err error) bool {
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	return verification || authority || record || alert
+}

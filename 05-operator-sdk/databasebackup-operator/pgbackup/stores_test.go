@@ -1,0 +1,312 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// listening waits until a server accepts connections.
+func listening(t *testing.T, port string) {
+	t.Helper()
+	await(t, "a server on port "+port, func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			return false
+		}
+		return conn.Close() == nil
+	})
+}
+
+func port(t *testing.T) string {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// s3Store starts an S3 server with one bucket in a folder, and returns settings for a repository in it.
+func s3Store(t *testing.T, settings map[string]string, dir, port string, args ...string) (map[string]string, *exec.Cmd) {
+	t.Helper()
+	need(t, "rclone")
+	if err := os.MkdirAll(dir+"/company", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := workplace()
+	p.give(t, dir+"/company")
+	var out, errs bytes.Buffer
+	cmd := process(t, &out, &errs, []string{"HOME=" + dir}, "rclone", append([]string{"serve", "s3", "--addr=127.0.0.1:" + port,
+		"--auth-key=" + storeUser + "," + storeKey, "--vfs-cache-mode=off", "--config=" + dir + "/rclone.conf", dir}, args...)...)
+	listening(t, port)
+	scheme := "http"
+	if len(args) > 0 {
+		scheme = "https"
+	}
+	return with(settings, "RESTIC_REPOSITORY", "s3:"+scheme+"://127.0.0.1:"+port+"/company/orders", "AWS_ACCESS_KEY_ID", storeUser,
+		"AWS_SECRET_ACCESS_KEY", storeKey, "AWS_DEFAULT_REGION", "us-east-1"), cmd
+}
+
+// restStore starts a REST server, and returns settings for a repository in it.
+func restStore(t *testing.T, settings map[string]string, args ...string) map[string]string {
+	t.Helper()
+	need(t, "rest-server")
+	var out, errs bytes.Buffer
+	port := port(t)
+	process(t, &out, &errs, nil, "rest-server", append([]string{"--no-auth", "--listen=127.0.0.1:" + port, "--path=" + folder(t)}, args...)...)
+	listening(t, port)
+	return with(settings, "RESTIC_REPOSITORY", "rest:http://127.0.0.1:"+port+"/orders/")
+}
+
+func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
+	settings, _ := s3Store(t, target(t), folder(t), port(t))
+	for name, pairs := range map[string][]string{
+		"wrong key":    {"AWS_SECRET_ACCESS_KEY", "another-key"},
+		"no such user": {"AWS_ACCESS_KEY_ID", "nobody"},
+		"wrong bucket": {"RESTIC_REPOSITORY", strings.Replace(settings["RESTIC_REPOSITORY"], "/company/", "/nowhere/", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, verbBackup, with(settings, pairs...), ReasonRepositoryRefused)
+		})
+	}
+	verified(t, settings)
+}
+
+// The endpoint goes away while restic uploads, and the run is stopped: there is no snapshot. The next run succeeds.
+func TestFault9TheEndpointGoesAwayInTheMiddle(t *testing.T) {
+	settings, dir, port := target(t), folder(t), port(t)
+	database(t, "longer", "CREATE TABLE big AS SELECT n, repeat(md5(random()::text), 30) x FROM generate_series(1, 100000) n;")
+	settings, server := s3Store(t, with(settings, "BACKUP_DATABASE", "longer"), dir, port)
+	var out, errs bytes.Buffer
+	cmd := startRun(t, verbBackup, settings, &out, &errs)
+	await(t, "an upload", func() bool {
+		found, _ := filepath.Glob(dir + "/company/orders/data/*/*")
+		return len(found) > 0
+	})
+	_ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
+	_ = server.Wait()
+	must(t, verbBackup, with(settings, "BACKUP_NAME", "other"), ReasonRepositoryUnreachable)
+	_ = cmd.Process.Signal(syscall.SIGTERM) // as the Job's deadline does; restic itself tries for a quarter of an hour
+	if o := end(t, cmd, settings, &out, &errs); o.result.Succeeded || o.code != exitFailed {
+		t.Errorf("%+v", o.result)
+	}
+	settings, _ = s3Store(t, settings, dir, port)
+	if found := resticRun(t, settings, "snapshots", "--tag=dump"); strings.TrimSpace(found) != "[]" {
+		t.Error("there is a snapshot: ", found)
+	}
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+}
+
+func TestFault9ACertificateOfAnUnknownCA(t *testing.T) {
+	settings, dir := target(t), folder(t)
+	certificate, key := selfSigned(t, "localhost")
+	ours := write(t, dir+"/ca.crt", string(certificate))
+	settings, _ = s3Store(t, settings, dir, port(t), "--cert="+ours, "--key="+write(t, dir+"/key", string(key)))
+	settings["RESTIC_REPOSITORY"] = strings.Replace(settings["RESTIC_REPOSITORY"], "127.0.0.1", "localhost", 1)
+	must(t, verbBackup, settings, ReasonTLSFailed)
+	stranger, _ := selfSigned(t, "localhost")
+	must(t, verbBackup, with(settings, "RESTIC_CACERT", write(t, dir+"/other.crt", string(stranger))), ReasonTLSFailed)
+	must(t, verbBackup, with(settings, "RESTIC_CACERT", ours), ReasonBackupSucceeded)
+}
+
+// A store that refuses deletion gets backups. Retention and the mark of a verification give a warning.
+func TestFault9AStoreThatRefusesDeletion(t *testing.T) {
+	stores := map[string]func(t *testing.T) map[string]string{
+		"rest-server that only appends": func(t *testing.T) map[string]string { return restStore(t, target(t), "--append-only") },
+		"S3 with object lock": func(t *testing.T) map[string]string {
+			settings, _ := s3Store(t, target(t), folder(t), port(t))
+			address, _, _ := strings.Cut(strings.TrimPrefix(settings["RESTIC_REPOSITORY"], "s3:"), "/company")
+			behind, _ := url.Parse(address)
+			proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(behind)
+				r.Out.Host = r.In.Host // the signature has it
+			}}
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodDelete || r.URL.Query().Has("delete") {
+						w.WriteHeader(http.StatusForbidden)
+						return
+					}
+					proxy.ServeHTTP(w, r)
+				})}
+			go func() { _ = server.Serve(listener) }()
+			t.Cleanup(func() { _ = server.Close() })
+			return with(settings, "RESTIC_REPOSITORY", "s3:http://"+listener.Addr().String()+"/company/orders")
+		},
+	}
+	for name, store := range stores {
+		t.Run(name, func(t *testing.T) {
+			settings := with(store(t), "BACKUP_KEEP_LAST", "1", "BACKUP_WAIT_SECONDS", "1")
+			must(t, verbBackup, earlier(settings, 24), ReasonBackupSucceeded)
+			must(t, verbBackup, settings, ReasonBackupSucceeded)
+			o := must(t, verbFinish, settings, ReasonFinished)
+			if o.result.Warning == "" || len(o.result.Removed) > 0 || len(o.result.Backups) != 2 {
+				t.Errorf("%+v", o.result)
+			}
+		})
+	}
+}
+
+func TestFault9ARepositoryWithAnotherPassword(t *testing.T) {
+	settings := target(t)
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	other := with(settings, "RESTIC_PASSWORD_FILE", write(t, settings["TMPDIR"]+"/other", "another-password"))
+	for _, verb := range []string{verbBackup, verbFinish, verbRestore, verbDelete} {
+		if o := must(t, verb, other, ReasonRepositoryPasswordWrong); o.code != exitFinal {
+			t.Errorf("%s: code %d", verb, o.code)
+		}
+	}
+}
+
+// A pack file is damaged: the check and a restore find it, and nothing is removed.
+func TestFault9ADamagedPackFile(t *testing.T) {
+	settings := with(target(t), "BACKUP_KEEP_LAST", "1", "BACKUP_VERIFY", "Archive")
+	must(t, verbBackup, with(earlier(settings, 24), "BACKUP_VERIFY", "None"), ReasonBackupSucceeded)
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	packs, _ := filepath.Glob(settings["RESTIC_REPOSITORY"] + "/data/*/*")
+	for _, path := range packs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[len(text)/3] ^= 1
+		if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, verbFinish, settings, ReasonRepositoryDamaged)
+	must(t, verbRestore, with(settings, "BACKUP_DATABASE", "copy"), ReasonRepositoryDamaged)
+	if found, _ := filepath.Glob(settings["RESTIC_REPOSITORY"] + "/snapshots/*"); len(found) < 4 {
+		t.Errorf("%d snapshots are left", len(found))
+	}
+}
+
+// Two owners make one repository at the same time. Each has its backups, and removes only these.
+func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
+	first := target(t)
+	second := with(first, "BACKUP_OWNER", "uid-2")
+	must(t, verbBackup, with(first, "BACKUP_NAME", "first"), ReasonBackupSucceeded) // makes the repository
+	var out, errs, out2, errs2 bytes.Buffer
+	a, b := startRun(t, verbBackup, first, &out, &errs), startRun(t, verbBackup, second, &out2, &errs2)
+	for _, o := range []outcome{end(t, a, first, &out, &errs), end(t, b, second, &out2, &errs2)} {
+		if !o.result.Succeeded {
+			t.Errorf("%+v\n%s", o.result, o.errs)
+		}
+	}
+	must(t, verbDelete, second, ReasonDeleteSucceeded)
+	if o := must(t, verbFinish, first, ReasonFinished); len(o.result.Backups) != 2 {
+		t.Errorf("%+v", o.result.Backups)
+	}
+}
+
+// A volume is full. The reason names it, and the next run with space succeeds.
+func TestFault9AFullVolume(t *testing.T) {
+	settings := target(t)
+	volume := folder(t)
+	if err := syscall.Mount("tmpfs", volume, "tmpfs", 0, "size=48m,mode=0777"); err != nil {
+		t.Skipf("no file system can be mounted: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(volume, syscall.MNT_DETACH) })
+	database(t, "large", "CREATE TABLE big AS SELECT n, repeat(md5(random()::text), 30) x FROM generate_series(1, 80000) n;")
+	settings = with(settings, "RESTIC_REPOSITORY", volume+"/db")
+	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "large"), ReasonRepositoryFull)
+	if err := syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+}
+
+// A backup goes to a REST server, is verified, and comes back.
+func TestRoundTripWithARESTServer(t *testing.T) {
+	settings := restStore(t, target(t))
+	restored(t, settings)
+	if rows := sql(t, "copy", "SELECT count(*) FROM t"); rows != "100" {
+		t.Error(rows)
+	}
+}
+
+// Old backups are removed, except the newest that is verified. Nothing is removed when a clock is wrong. Dumps of the
+// older format are listed, and stay.
+func TestRetention(t *testing.T) {
+	settings := with(target(t), "BACKUP_KEEP_LAST", "1")
+	good := with(earlier(settings, 72), "BACKUP_VERIFY", "Archive")
+	must(t, verbBackup, good, ReasonBackupSucceeded)
+	must(t, verbFinish, good, ReasonFinished)
+	must(t, verbBackup, earlier(settings, 48), ReasonBackupSucceeded)
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	older := filepath.Join(settings["RESTIC_REPOSITORY"], "uid-0", "orders-7.dump")
+	if err := os.Mkdir(filepath.Dir(older), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, older, "PGDMP")
+	ahead := earlier(settings, -2)
+	must(t, verbBackup, ahead, ReasonBackupSucceeded)
+	for name, wrong := range map[string]map[string]string{"a time ahead of the clock": ahead, "a backup of the future": settings} {
+		if o := must(t, verbFinish, wrong, ReasonFinished); len(o.result.Removed) > 0 || o.result.Warning == "" {
+			t.Errorf("%s: %+v", name, o.result)
+		}
+	}
+	resticRun(t, settings, "forget", "--tag=name="+ahead["BACKUP_NAME"], "--keep-tag=none", "--unsafe-allow-remove-all")
+	o := must(t, verbFinish, settings, ReasonFinished)
+	var names []string
+	for _, b := range o.result.Backups {
+		names = append(names, b.Name+string(b.Verified)+b.Path)
+	}
+	want := fmt.Sprint([]string{"orders-7" + older, settings["BACKUP_NAME"], good["BACKUP_NAME"] + "Archive"})
+	if fmt.Sprint(names) != want || len(o.result.Removed) != 1 {
+		t.Errorf("%v, want %s; removed %v", names, want, o.result.Removed)
+	}
+}
+
+// No secret is on a command line while a backup runs, or in its output (end checks that).
+func TestNoSecretOnACommandLine(t *testing.T) {
+	settings, _ := s3Store(t, target(t), folder(t), port(t))
+	seen := map[string]bool{}
+	var out, errs bytes.Buffer
+	cmd := startRun(t, verbBackup, settings, &out, &errs)
+	for done := make(chan error, 1); ; {
+		if cmd.ProcessState == nil && len(seen) == 0 {
+			go func() { done <- cmd.Wait() }()
+		}
+		paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range paths {
+			text, _ := os.ReadFile(path)
+			name := filepath.Base(strings.Split(string(text), "\x00")[0])
+			seen[name] = true
+			for _, secret := range []string{password, repositoryPassword} {
+				if strings.Contains(string(text), secret) {
+					t.Errorf("%s has a secret as argument", name)
+				}
+			}
+			if name == "restic" && strings.Contains(string(text), storeKey) {
+				t.Error("restic has the key of the store as argument")
+			}
+		}
+		select {
+		case <-done:
+			if !seen["restic"] || !seen["pg_dump"] {
+				t.Errorf("restic and pg_dump were not seen")
+			}
+			return
+		default:
+		}
+	}
+}
