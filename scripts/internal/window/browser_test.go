@@ -299,7 +299,7 @@ func TestTheSecondSecretIsInTheBrowserAndInNoCookie(t *testing.T) {
 	says(t, tab, ".closed", "This tab has no secret of this window")
 	do(t, tab, chromedp.Click("#tab-exercises"))
 	says(t, tab, "#panel-exercises", "This tab has no secret of this window")
-	do(t, tab, chromedp.Navigate(f.Address()), connected)
+	do(t, tab, chromedp.Navigate(f.Address()), chromedp.WaitVisible("#panel-exercises button"), chromedp.Click("#tab-page"), connected)
 }
 
 func TestPicturesAreDrawn(t *testing.T) {

@@ -103,6 +103,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) *websocket.Conn 
 
 var enterPage = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><title>Operator workshop</title>` +
 	`<link rel="icon" href="/web/icon.svg"><script type="module" src="/web/enter.js"></script>` +
+	`<meta http-equiv="refresh" content="0; url=/">` + // after the script
 	`<body data-secret="{{.}}"><p><a href="/">Open the workshop</a></p>`))
 
 // enter gives the cookie and the second secret for the key, once. A page leads on instead of a redirection: with
