@@ -3,7 +3,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 own_cluster=operator-workshop # a name that only this workshop uses
 KIND_CLUSTER=${KIND_CLUSTER:-$own_cluster}
-mkdir -p -m 700 "${WORKSHOP_STATE:-$root/.workshop}"
+(umask 077 && mkdir -p "${WORKSHOP_STATE:-$root/.workshop}")
 state=$(cd "${WORKSHOP_STATE:-$root/.workshop}" && pwd)
 kind_kubeconfig=$state/kind-$KIND_CLUSTER.kubeconfig
 lib_exits=()

@@ -172,12 +172,12 @@ func (w workshop) terminal() []string {
 		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 }
 
-// foreign are settings of Go for other projects, without which a terminal of the workshop works.
-var foreign = []string{"GOBIN", "GOTOOLCHAIN"}
+// otherProjects are the settings of Go for other projects, without which a terminal of the workshop works.
+var otherProjects = []string{"GOBIN", "GOTOOLCHAIN"}
 
-func isForeign(variable string) bool {
+func isOfOtherProject(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
-	return slices.Contains(foreign, name)
+	return slices.Contains(otherProjects, name)
 }
 
 // exports returns the shell commands that make a terminal use the cluster.
@@ -187,7 +187,7 @@ func (w workshop) exports() string {
 		name, value, _ := strings.Cut(kv, "=")
 		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 	}
-	fmt.Fprintf(&text, "unset %s\n", strings.Join(foreign, " "))
+	fmt.Fprintf(&text, "unset %s\n", strings.Join(otherProjects, " "))
 	return text.String() + fmt.Sprintf("export PATH='%s':\"$PATH\"\n", strings.ReplaceAll(w.bin(), "'", `'\''`))
 }
 
@@ -224,7 +224,7 @@ func shellCommand() *cobra.Command {
 			cmd := exec.Command(shell) // not bound to the context: the shell handles Ctrl-C
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 			cmd.Env = append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))
-			cmd.Env = append(slices.DeleteFunc(os.Environ(), isForeign), cmd.Env...)
+			cmd.Env = append(slices.DeleteFunc(os.Environ(), isOfOtherProject), cmd.Env...)
 			var left *exec.ExitError // a shell returns the code of its last command, which is not our error
 			if err := cmd.Run(); err != nil && !errors.As(err, &left) {
 				return err

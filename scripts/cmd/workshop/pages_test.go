@@ -273,11 +273,11 @@ func TestGoRunIgnoresSettingsForOtherProjects(t *testing.T) {
 				out, err := cmd.CombinedOutput()
 				return string(out), err
 			}
-			foreign := append(os.Environ(), variable)
+			settings := append(os.Environ(), variable)
 			if name != "a go.work" {
-				foreign = append(foreign, "GOWORK=off")
+				settings = append(settings, "GOWORK=off")
 			}
-			if out, err := run(foreign, w.exports()); err != nil || out != "it runs\n" {
+			if out, err := run(settings, w.exports()); err != nil || out != "it runs\n" {
 				t.Errorf("after workshop env: %v:\n%s", err, out)
 			}
 			name, value, _ := strings.Cut(variable, "=")

@@ -250,7 +250,7 @@ func (w workshop) chapterEnv() []string {
 	env := slices.DeleteFunc(tools.Env(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || name == "CH" || name == "PATH" ||
-			isForeign(kv)
+			isOfOtherProject(kv)
 	})
 	env = append(env, "PATH="+w.bin()+":"+os.Getenv("PATH"))
 	// Libraries of tests and generators (envtest, goimports) keep files beside Go's build cache, in HOME. These files

@@ -55,8 +55,8 @@ func peak(t *testing.T, pid int) (mib int) {
 	return mib / 1024
 }
 
-// lensKeepsNothingOfStrangers checks that a user of the machine whom the API server does not know neither fills the
-// memory of the lens nor writes into its ledger. A user whom it knows has the API server's limits.
+// lensKeepsNothingOfStrangers checks that a client without valid credentials neither fills the memory of the lens nor
+// writes into its ledger. A known user gets the API server's limits.
 func lensKeepsNothingOfStrangers(t *testing.T, c *Cluster) {
 	maps := "/api/v1/namespaces/default/configmaps"
 	stranger := usersClient(t, c, "carol")

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns a text that others chose as a part of a line: what a terminal would obey or not show, such as an escape
-// sequence or a line break, is written as in Go: \x1b, \n.
+// Line returns a text of a client or a checked program as a part of a line. It writes an escape sequence, a line break,
+// and any other character that a terminal obeys or hides as Go does: \x1b, \n.
 func Line(text string) string { return printable(text, "") }
 
 // Lines does the same for a text of several lines.

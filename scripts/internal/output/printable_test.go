@@ -2,7 +2,7 @@ package output
 
 import "testing"
 
-func TestWhatATerminalWouldObeyIsWrittenOut(t *testing.T) {
+func TestATerminalObeysNoText(t *testing.T) {
 	for text, want := range map[string]string{
 		"a name":                     "a name",
 		"Jörg 例 ✓":                   "Jörg 例 ✓",

@@ -31,7 +31,7 @@ type Report struct {
 	Passed   bool   `json:"passed"`
 	// Check is the first failed check.
 	Check string `json:"check,omitempty"`
-	// Token belongs to the name: the first report under a name gives it its token, and others need it.
+	// Token belongs to the name: the first report under a name has any token, and later reports need the same.
 	Token string `json:"token"`
 }
 

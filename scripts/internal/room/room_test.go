@@ -115,10 +115,10 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// token is the token of a client that is no attendee.
+// token is a valid token.
 const token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// join returns an attendee on a machine, and what a report as this attendee prints.
+// join returns a function that reports as an attendee on a machine, and returns the printed line.
 func join(t *testing.T, base, name, machine string) (report func(exercise string) string) {
 	t.Helper()
 	a, err := Join(base, name, machine)

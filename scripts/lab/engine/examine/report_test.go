@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/operator-workshop/scripts/lab/engine/redact"
+
 	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -374,5 +376,17 @@ func TestTheErrorIsShownWithoutTheHelp(t *testing.T) {
 		if got := usefulLines(output); !strings.Contains(got, "flag provided but not defined: -x") {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// A report is printed, too: a terminal obeys nothing of an operator's output or of a name in the cluster.
+func TestATerminalObeysNoReport(t *testing.T) {
+	r := run{secrets: redact.New()}
+	r.report = &Report{Notes: []string{"\x1b[2J"}, Findings: []Finding{{Title: "\x1b[2J", What: "a\n\x1b[2J",
+		Evidence: []string{"\x1b]0;title\a\tb\n"}}}}
+	r.report.replace(r.shownText)
+	if f := r.report.Findings[0]; r.report.Notes[0] != `\x1b[2J` || f.Title != `\x1b[2J` || f.What != "a\n\\x1b[2J" ||
+		f.Evidence[0] != "\\x1b]0;title\\a\tb\n" {
+		t.Errorf("%+v", r.report)
 	}
 }

@@ -19,8 +19,8 @@ func (r *run) progress(format string, args ...any) {
 	r.options.Progress("%s", r.shownText(fmt.Sprintf(format, args...)))
 }
 
-// shownText is a text of the cluster, the operator or the user for a reader: without data of a Secret, and without
-// characters that a terminal would obey.
+// shownText prepares a text of the cluster, the operator or the user for a report: it hides the data of Secrets, and
+// writes out characters that a terminal obeys.
 func (r *run) shownText(text string) string { return output.Lines(r.secrets.Text(text)) }
 
 // A redactedError shows no data of a Secret; errors.Is and errors.As find what it wraps.
