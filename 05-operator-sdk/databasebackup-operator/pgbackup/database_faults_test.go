@@ -101,8 +101,11 @@ func TestRestoreAsAnOrdinaryUser(t *testing.T) {
 // The same faults get the same reasons, whatever the language of the server's messages.
 func TestFault2TheLanguageOfTheServerMakesNoDifference(t *testing.T) {
 	settings := target(t)
-	if _, err := exec.LookPath("localedef"); err != nil {
-		t.Skip("localedef is not installed")
+	p, _ := workplace()
+	for _, name := range []string{"de_DE", "es_ES", "fr_FR"} {
+		if exec.Command("localedef", "-i", name, "-f", "UTF-8", filepath.Join(p.dir, name+".UTF-8")).Run() != nil {
+			t.Skip("localedef and the sources of locales are not installed")
+		}
 	}
 	roles(t, "limited LOGIN PASSWORD 'limited-password' CONNECTION LIMIT 0", "poor LOGIN PASSWORD 'poor-password'", "nologin")
 	database(t, "rejected")
@@ -159,7 +162,7 @@ func TestFault3EventTriggersSubscriptionsAndForeignServers(t *testing.T) {
 		CREATE USER MAPPING FOR boss SERVER far OPTIONS (user 'u', password 'p');
 		CREATE FOREIGN TABLE ft (a int) SERVER far; CREATE TABLE t AS SELECT 1 a;
 		CREATE SUBSCRIPTION news CONNECTION 'host=127.0.0.1 port=1 dbname=x' PUBLICATION all_tables
-			WITH (connect = false, slot_name = NONE); CREATE PUBLICATION some FOR TABLE t;
+			WITH (connect = false, slot_name = NONE); CREATE PUBLICATION one FOR TABLE t;
 		CREATE FUNCTION stop_ddl() RETURNS event_trigger LANGUAGE plpgsql AS
 			$f$ BEGIN RAISE EXCEPTION 'no DDL: %', tg_tag; END $f$;`, "CREATE EVENT TRIGGER stop ON ddl_command_start EXECUTE FUNCTION stop_ddl();")
 	t.Cleanup(func() {

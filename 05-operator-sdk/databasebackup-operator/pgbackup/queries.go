@@ -29,7 +29,7 @@ WHERE mode = 'AccessExclusiveLock' AND granted AND relation >= 16384 AND d.datna
 // role that initdb made is on each server, perhaps under another name, and is not in pg_shdepend.
 const selectRoles = `
 SELECT rolname, bool_or(owner), rolsuper FROM (
-  SELECT refobjid, deptype = 'o' FROM pg_shdepend JOIN pg_database d ON datname = current_database()
+  SELECT refobjid, deptype = 'o' AND dbid <> 0 FROM pg_shdepend JOIN pg_database d ON datname = current_database()
   WHERE refclassid = 'pg_authid'::regclass AND (dbid = d.oid OR classid = 'pg_database'::regclass AND objid = d.oid)
   UNION ALL SELECT setrole, false FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
   WHERE datname = current_database()

@@ -181,26 +181,72 @@ func (p *program) loader(database string, args ...string) tool {
 		args: append(args, "--exit-on-error", "--no-tablespaces", databaseOption("dbname", database))}
 }
 
-// fill restores into a database, and leaves the marker of this restore.
+// fill restores into a database, and leaves the marker of this restore. The owner of a table needs the right to create
+// tables in its schema, while an ordinary user gives it the table. So each role has it in a new database until the grants
+// of schema public are restored.
 func (r *restoration) fill(ctx context.Context, database string) error {
 	kept, leftOut := split(r.entries)
 	r.result.Restored.LeftOut = leftOut
+	var grants []entry
 	load := r.loader(database)
 	if !r.owners {
 		load.args = append(load.args, "--no-owner")
 		r.leaveOut("owners of objects, because the user is not a member of all of them")
-	}
-	resticErr, err := r.from.restore(ctx, kept, true, load)
-	if err == nil {
-		err = r.repositoryFault(ctx, resticErr, ReasonRepositoryDamaged)
-	} else if code(err) != 0 && ctx.Err() == nil {
-		if fault := r.openRepository(ctx, false); fault != nil { // a look at each side shows whose fault it is
-			return fault
+	} else if database == r.name {
+		if err := r.doIn(ctx, database, "GRANT CREATE ON SCHEMA public TO PUBLIC"); err != nil {
+			return err
 		}
-		err = because(err, ReasonRestoreFailed)
+		isGrant := func(e entry) bool { return strings.HasPrefix(e.text, "ACL - SCHEMA public ") }
+		for _, e := range kept {
+			if isGrant(e) {
+				grants = append(grants, e)
+			}
+		}
+		kept = slices.DeleteFunc(kept, isGrant)
 	}
-	if err != nil || r.config.RestoreUID == "" {
+	if err := r.load(ctx, kept, load); err != nil {
 		return err
+	}
+	if r.owners && database == r.name {
+		if err := r.doIn(ctx, database, "REVOKE CREATE ON SCHEMA public FROM PUBLIC"); err != nil {
+			return err
+		}
+		if err := r.load(ctx, grants, r.loader(database)); err != nil {
+			return err
+		}
+	}
+	return r.mark(ctx, database)
+}
+
+// doIn runs a statement in a database.
+func (r *restoration) doIn(ctx context.Context, database, statement string) error {
+	open, err := r.connect(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer open.close()
+	return open.do(ctx, statement)
+}
+
+// load has pg_restore restore entries.
+func (r *restoration) load(ctx context.Context, entries []entry, t tool) error {
+	resticErr, err := r.from.restore(ctx, entries, true, t)
+	if err == nil {
+		return r.repositoryFault(ctx, resticErr, ReasonRepositoryDamaged)
+	}
+	if code(err) == 0 || ctx.Err() != nil {
+		return err
+	}
+	if fault := r.openRepository(ctx, false); fault != nil { // a look at each side shows whose fault it is
+		return fault
+	}
+	return because(err, ReasonRestoreFailed)
+}
+
+// mark leaves the marker of a restore that has finished.
+func (r *restoration) mark(ctx context.Context, database string) error {
+	if r.config.RestoreUID == "" {
+		return nil
 	}
 	statements, err := r.server.column(ctx, `SELECT format('ALTER ROLE %I IN DATABASE %I SET application_name = %L', current_user,
 		$1::text, `+marker+`) FROM pg_database d WHERE datname = $1`, database, r.config.RestoreUID)

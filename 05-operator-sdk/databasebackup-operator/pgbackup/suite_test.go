@@ -333,7 +333,7 @@ func startPostgres() error {
 	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-p", serverPort,
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
 		"-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB", "-c", "wal_level=logical")
-	postgres.Env, postgres.Dir, postgres.Stderr = append([]string{"LC_ALL=C"}, languages(p.dir)...), "/", log
+	postgres.Env, postgres.Dir, postgres.Stderr = []string{"LC_ALL=C", "LOCPATH=" + p.dir}, "/", log
 	postgres.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := postgres.Start(); err != nil {
 		return err
@@ -350,17 +350,6 @@ func startPostgres() error {
 			"CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'row ' || n FROM generate_series(1, 100) n;")
 	}
 	return err
-}
-
-// languages compiles the locales of messages in other languages, where localedef is installed, and returns the variable
-// that names their folder.
-func languages(dir string) []string {
-	for _, name := range []string{"de_DE", "es_ES", "fr_FR"} {
-		if exec.Command("localedef", "-i", name, "-f", "UTF-8", filepath.Join(dir, name+".UTF-8")).Run() != nil {
-			return nil
-		}
-	}
-	return []string{"LOCPATH=" + dir}
 }
 
 // freePort returns a port on which no process listens on 127.0.0.1.

@@ -43,6 +43,7 @@ func (p *program) verify(ctx context.Context) error {
 		return because(err, ReasonScratchFailed)
 	}
 	kept, leftOut := split(entries)
+	kept = slices.DeleteFunc(kept, func(e entry) bool { return e.is("USER MAPPING") }) // passwords of other servers
 	_, err = from.restore(ctx, kept, true, p.loader(scratchDatabase, "--no-owner", "--no-acl", "--no-publications"))
 	if code(err) != 0 {
 		if noSpace(p.config.Scratch) {
