@@ -21,14 +21,14 @@ work() {
   while kill -0 $$ 2>/dev/null; do for ((i = 0; i < 100000; i++)); do :; done; done
 }
 
-# round is what a newcomer does: everything is compiled, and there is no cluster yet.
+# round is what a newcomer does: everything is compiled, and there is no cluster yet. The block of stage 3 judges the
+# starter and the solution of exercise 04.3.
 round() {
   make down
   make demo
   make demo # on the cluster that the first one left
   make ready
   scripts/workshop pages 01-crd/README.md 04-controller-runtime/README.md 04-controller-runtime/stages/README.md
-  scripts/workshop exercises-verify --ch 04.3
 }
 
 round # compiles
