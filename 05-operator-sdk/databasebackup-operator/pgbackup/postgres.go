@@ -25,8 +25,8 @@ const sessionOptions = "-c default_transaction_read_only=off -c default_transact
 	"-c lock_timeout=0 -c idle_in_transaction_session_timeout=0 -c quote_all_identifiers=off -c row_security=off " +
 	"-c search_path= -c role=none -c default_tablespace= -c temp_tablespaces= -c default_table_access_method=heap"
 
-// newerOptions came with PostgreSQL 14 and 17: older servers refuse them.
-const newerOptions = "{idle_session_timeout,transaction_timeout}"
+// newerOptions came with PostgreSQL 14 and 17. Older servers refuse them.
+var newerOptions = []string{" -c idle_session_timeout=0", " -c transaction_timeout=0"}
 
 // session is a connection to a database.
 type session struct{ *pgconn.PgConn }
@@ -54,6 +54,11 @@ func (p *program) connect(ctx context.Context, database string) (opened *session
 	var last error
 	connected, err := poll(ctx, min(p.config.Wait, maxWait), func() (bool, error) {
 		conn, err := pgconn.ConnectConfig(ctx, config)
+		for left := len(newerOptions); sqlState(err) == "42704" && left > 0; left-- { // the server does not know the newest
+			p.options = strings.TrimSuffix(p.options, newerOptions[left-1])
+			config.RuntimeParams["options"] = p.options
+			conn, err = pgconn.ConnectConfig(ctx, config)
+		}
 		if err == nil {
 			opened = &session{conn}
 			err = p.prepare(ctx, opened)
@@ -78,19 +83,12 @@ func (p *program) connect(ctx context.Context, database string) (opened *session
 	return opened, err
 }
 
-// prepare completes the settings of a session, and those of later sessions.
+// prepare sets the encoding of a session, where PostgreSQL can convert it.
 func (p *program) prepare(ctx context.Context, s *session) error {
-	if encoding := s.ParameterStatus("server_encoding"); encoding != "SQL_ASCII" && encoding != "MULE_INTERNAL" {
-		if err := s.do(ctx, "SET client_encoding = 'UTF8'"); err != nil {
-			return err
-		}
+	if encoding := s.ParameterStatus("server_encoding"); encoding == "SQL_ASCII" || encoding == "MULE_INTERNAL" {
+		return nil
 	}
-	newer, err := s.column(ctx, "SELECT name FROM pg_settings, set_config(name, '0', false) WHERE name = ANY($1)", newerOptions)
-	p.options = sessionOptions
-	for _, name := range newer {
-		p.options += " -c " + name + "=0"
-	}
-	return err
+	return s.do(ctx, "SET client_encoding = 'UTF8'")
 }
 
 // query runs one statement, with parameters, and returns its rows. NULL is the empty text.

@@ -25,7 +25,7 @@ func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
 		return exitFinal
 	}
 	config, err := Settings(args[0], environ)
-	p := &program{config: config, errs: errs, log: slog.New(slog.NewTextHandler(errs, nil)), options: sessionOptions}
+	p := &program{config: config, errs: errs, log: slog.New(slog.NewTextHandler(errs, nil)), options: sessionOptions + strings.Join(newerOptions, "")}
 	p.result = Result{Verb: args[0], Started: now()}
 	if err == nil {
 		err = p.do(ctx)
