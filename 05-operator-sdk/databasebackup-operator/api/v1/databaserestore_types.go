@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// DatabaseRestoreSpec says which backup is restored, and where to: a backup of a DatabaseBackup by its name, or a snapshot
-// of a repository that no DatabaseBackup describes. It never changes: another restore is another DatabaseRestore.
+// DatabaseRestoreSpec says which backup is restored, and where to: a backup of a DatabaseBackup by its name, or a
+// snapshot of a repository that no DatabaseBackup describes. It never changes: another restore is another
+// DatabaseRestore.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.databaseBackupName) != has(self.repository)",message="must have exactly one of databaseBackupName and repository"
 // +kubebuilder:validation:XValidation:rule="has(self.databaseBackupName) == has(self.backupName)",fieldPath=".backupName",message="goes with databaseBackupName: set both, or neither of them"

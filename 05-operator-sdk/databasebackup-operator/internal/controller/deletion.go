@@ -14,9 +14,9 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// reconcileFinalizer adds the finalizer to a DatabaseBackup whose backups are deleted with it, before a Job writes to the
-// repository. It removes the finalizer if the backups stay. The patch has the resourceVersion that was read, because a merge
-// patch replaces the whole list of finalizers.
+// reconcileFinalizer adds the finalizer to a DatabaseBackup whose backups are deleted with it, before a Job writes to
+// the repository. It removes the finalizer if the backups stay. The patch has the resourceVersion that was read,
+// because a merge patch replaces the whole list of finalizers.
 func (r *DatabaseBackupReconciler) reconcileFinalizer(
 	ctx context.Context, b *databasesv1.DatabaseBackup, wanted bool,
 ) error {
@@ -35,11 +35,11 @@ func (r *DatabaseBackupReconciler) reconcileFinalizer(
 	return nil
 }
 
-// reconcileDelete handles the backups of a DatabaseBackup that is being deleted. With deletionPolicy Delete a Job deletes
-// them. Without a destination, or when the volume claim is gone, there is nothing to delete: the finalizer is removed, and
-// an event reports it. A Job that failed stays, and so does the DatabaseBackup, for example while a store is out of reach.
-// A user can delete the Job for another try, or set deletionPolicy to Retain to keep the backups. Claims are not watched,
-// so it reconciles again from time to time.
+// reconcileDelete handles the backups of a DatabaseBackup that is being deleted. With deletionPolicy Delete a Job
+// deletes them. Without a destination, or when the volume claim is gone, there is nothing to delete: the finalizer is
+// removed, and an event reports it. A Job that failed stays, and so does the DatabaseBackup, for example while a store
+// is out of reach. A user can delete the Job for another try, or set deletionPolicy to Retain to keep the backups.
+// Claims are not watched, so it reconciles again from time to time.
 func (r *DatabaseBackupReconciler) reconcileDelete(
 	ctx context.Context, b *databasesv1.DatabaseBackup,
 ) (ctrl.Result, error) {
@@ -86,8 +86,8 @@ func (r *DatabaseBackupReconciler) deleteFiles(
 	return r.reconcileDeleteJob(ctx, b)
 }
 
-// stopRuns deletes running Jobs, so that nothing more is written to the repository. It reads the Jobs from the API server,
-// because a new Job may not be in the cache yet.
+// stopRuns deletes running Jobs, so that nothing more is written to the repository. It reads the Jobs from the API
+// server, because a new Job may not be in the cache yet.
 func (r *DatabaseBackupReconciler) stopRuns(ctx context.Context, b *databasesv1.DatabaseBackup) error {
 	jobs, err := r.listJobs(ctx, r.Live, b, labels(b.Name, componentBackup))
 	if err != nil {

@@ -131,7 +131,9 @@ func desiredDelete(b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.
 
 // desiredRestore is the Job of a DatabaseRestore from the repository of a source. When the DatabaseRestore names no
 // database, the Job does not either: the snapshot says which database was dumped.
-func desiredRestore(r *databasesv1.DatabaseRestore, source *databasesv1.DatabaseBackup, defaultImage string) *batchv1.Job {
+func desiredRestore(
+	r *databasesv1.DatabaseRestore, source *databasesv1.DatabaseBackup, defaultImage string,
+) *batchv1.Job {
 	auth := r.Spec.Auth
 	if auth == nil {
 		auth = source.Spec.Auth

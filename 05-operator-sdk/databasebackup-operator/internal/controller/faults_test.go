@@ -416,6 +416,7 @@ func TestABlockedPodIsThatOfItsOwnJob(t *testing.T) {
 	b.run(b.job(b.backup().Status.ActiveJob), unschedulable)
 	b.reconcile()
 	b.is("Ready: False Unschedulable")
+	b.losePods()
 	b.at(5, 0)
 	b.reconcile()
 	b.is("Ready: True Scheduled")

@@ -133,7 +133,8 @@ func TestAScrapeHasTheFiguresOfABackup(t *testing.T) {
 	b.at(5, 0)
 	b.reconcile()
 	failed := b.job(b.backup().Status.ActiveJob)
-	b.run(failed, b.ended(1, "Error", &result{Verb: verbBackup, Reason: "AuthenticationFailed", Message: "the server refuses the credentials"}))
+	b.run(failed, b.ended(1, "Error", &result{Verb: verbBackup, Reason: "AuthenticationFailed",
+		Message: "the server refuses the credentials"}))
 	b.finish(failed, batchv1.JobReasonBackoffLimitExceeded)
 	b.reconcile()
 	got, _ = scraped(t, own)

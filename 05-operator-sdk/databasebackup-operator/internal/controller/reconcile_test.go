@@ -39,7 +39,8 @@ func TestARun(t *testing.T) {
 	slot := b.at(0, 1).Truncate(time.Minute)
 	b.reconcile()
 	name := fmt.Sprintf("orders-%d", slot.Unix()/60)
-	if want := []string{"status orders", "create orders-backup-encryption", "create " + name, "status orders"}; !slices.Equal(b.writes, want) {
+	if want := []string{"status orders", "create orders-backup-encryption", "create " + name,
+		"status orders"}; !slices.Equal(b.writes, want) {
 		t.Errorf("a run begins with %v", b.writes)
 	}
 	if s := b.backup().Status; !s.InProgress || s.ActiveJob != name || !s.LastScheduleTime.Time.Equal(slot) ||

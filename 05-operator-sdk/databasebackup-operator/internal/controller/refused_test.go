@@ -55,11 +55,12 @@ func (b *fixture) lift(quota *corev1.ResourceQuota) {
 	gomega.NewWithT(b.t).Eventually(b.tried, "30s", "10ms").Should(gomega.Succeed())
 }
 
-// tried creates a Job and a pod as a dry run, and returns the API server's errors.
+// tried creates a Secret, a Job and a pod as a dry run, and returns the API server's errors.
 func (b *fixture) tried() error {
 	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{Name: "main", Image: "example.com/pgbackup:v1"}}}
 	return errors.Join(
+		b.WithWatch.Create(b.t.Context(), &corev1.Secret{ObjectMeta: b.meta("tried")}, client.DryRunAll),
 		b.WithWatch.Create(b.t.Context(), &corev1.Pod{ObjectMeta: b.meta("tried"), Spec: spec}, client.DryRunAll),
 		b.WithWatch.Create(b.t.Context(), &batchv1.Job{ObjectMeta: b.meta("tried"),
 			Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}, client.DryRunAll))

@@ -77,7 +77,6 @@ func TestNoSecondPasswordIsCreated(t *testing.T) {
 // A quota refuses the Secret: that is reported like a Job that is refused.
 func TestAPasswordThatIsRefusedIsReported(t *testing.T) {
 	b := newFixture(t)
-	b.must(b.Create(t.Context(), &corev1.Secret{ObjectMeta: b.meta("tried")}))
 	quota := b.none("no-secrets", "count/secrets")
 	b.at(0, 0)
 	b.refused()

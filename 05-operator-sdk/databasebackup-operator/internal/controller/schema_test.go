@@ -114,7 +114,8 @@ var backupRules = map[string]rule{
 	"half of the credentials": {one("auth", tree{"usernameSecretRef": secretKey}), ""},
 	"no destination in it": {one("destination", tree{}),
 		"spec.destination: Invalid value: must have exactly one of persistentVolumeClaim, s3 and rest"},
-	"two destinations": {one("destination", tree{"persistentVolumeClaim": tree{"claimName": "a"}, "rest": restAt("https://a")}),
+	"two destinations": {
+		one("destination", tree{"persistentVolumeClaim": tree{"claimName": "a"}, "rest": restAt("https://a")}),
 		"spec.destination: Invalid value: must have exactly one of persistentVolumeClaim, s3 and rest"},
 	"S3": {inS3(nil), ""},
 	"S3 with all fields": {inS3(tree{"endpoint": "https://minio.storage.svc:9000", "prefix": "backups/a..b/orders",
@@ -207,7 +208,8 @@ var restoreRules = map[string]rule{
 	"a repository on a server, with a path": {elsewhere(tree{"repository": tree{"backupPath": "/a",
 		"destination": tree{"rest": restAt("https://a")}, "encryption": tree{"passwordSecretRef": secretKey}}}),
 		"spec.repository.backupPath: Invalid value: goes with destination.persistentVolumeClaim"},
-	"a repository without a password": {elsewhere(tree{"repository": tree{"destination": tree{"rest": restAt("https://a")}}}),
+	"a repository without a password": {
+		elsewhere(tree{"repository": tree{"destination": tree{"rest": restAt("https://a")}}}),
 		"spec.repository.encryption: Required value"},
 	"neither": {tree{}, "spec: Invalid value: must have exactly one of databaseBackupName and repository"},
 	"both": {elsewhere(tree{"databaseBackupName": "orders", "backupName": "orders-1"}),
