@@ -34,6 +34,12 @@ func (e entry) is(kinds ...string) bool {
 	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(text, kind+" ") })
 }
 
+// belongsTo reports whether an entry has one of the owners. The owner of the database is another matter.
+func (e entry) belongsTo(owners []string) bool {
+	return e.is("DATABASE", "DATABASE PROPERTIES", "ACL - DATABASE") ||
+		slices.ContainsFunc(owners, func(owner string) bool { return strings.HasSuffix(e.text, " "+owner) })
+}
+
 // name is the entry without its owner, such as: event trigger - audit.
 func (e entry) name() string {
 	words := strings.Fields(e.text)

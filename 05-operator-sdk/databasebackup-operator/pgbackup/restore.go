@@ -80,8 +80,12 @@ func (r *restoration) checkUser(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	owners := r.from.snapshot.tags(tagRoleOwner)
 	r.owners, err = r.server.is(ctx, `SELECT coalesce(bool_and(pg_has_role(current_user, oid, 'MEMBER')), true)
-		FROM pg_roles WHERE rolname = ANY(string_to_array($1, chr(1)))`, strings.Join(r.from.snapshot.tags(tagRoleOwner), "\x01"))
+		FROM pg_roles WHERE rolname = ANY(string_to_array($1, chr(1)))`, strings.Join(owners, "\x01"))
+	if !risky { // the role that initdb made has no tag
+		r.owners = r.owners && !slices.ContainsFunc(r.entries, func(e entry) bool { return !e.belongsTo(append(owners, "pg_database_owner", "")) })
+	}
 	return err
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -222,7 +223,8 @@ func TestFault9AFullVolume(t *testing.T) {
 		t.Skipf("no file system can be mounted: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(volume, syscall.MNT_DETACH) })
-	database(t, "large", "CREATE TABLE big AS SELECT n, repeat(md5(random()::text), 30) x FROM generate_series(1, 80000) n;")
+	database(t, "large", `CREATE TABLE big AS
+		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 130000) n;`)
 	settings = with(settings, "RESTIC_REPOSITORY", volume+"/db")
 	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "large"), ReasonRepositoryFull)
 	if err := syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"); err != nil {
@@ -261,7 +263,13 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%s: %+v", name, o.result)
 		}
 	}
-	resticRun(t, settings, "forget", "--tag=name="+ahead["BACKUP_NAME"], "--keep-tag=none", "--unsafe-allow-remove-all")
+	var wrong []snapshot
+	if err := json.Unmarshal([]byte(resticRun(t, settings, "snapshots", "--tag=name="+ahead["BACKUP_NAME"])), &wrong); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range wrong {
+		resticRun(t, settings, "forget", s.ID)
+	}
 	o := must(t, verbFinish, settings, ReasonFinished)
 	var names []string
 	for _, b := range o.result.Backups {

@@ -314,12 +314,12 @@ func startPostgres() error {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	// A role whose password the server wants to see, and a role that it refuses.
+	// A role whose password the server wants to see, and a database that it refuses.
 	hba, err := os.ReadFile(data + "/pg_hba.conf")
 	if err != nil {
 		return err
 	}
-	hba = append([]byte("host all plain 127.0.0.1/32 password\nlocal all rejected reject\n"), hba...)
+	hba = append([]byte("host all plain 127.0.0.1/32 password\nlocal rejected all reject\n"), hba...)
 	if err := os.WriteFile(data+"/pg_hba.conf", hba, 0o600); err != nil {
 		return err
 	}
