@@ -223,8 +223,9 @@ func TestFault9AFullVolume(t *testing.T) {
 		t.Skipf("no file system can be mounted: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(volume, syscall.MNT_DETACH) })
+	write(t, volume+"/other", strings.Repeat("x", 14<<20)) // the rest is enough to begin, and not for the dump
 	database(t, "large", `CREATE TABLE big AS
-		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 130000) n;`)
+		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 80000) n;`)
 	settings = with(settings, "RESTIC_REPOSITORY", volume+"/db")
 	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "large"), ReasonRepositoryFull)
 	if err := syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"); err != nil {
