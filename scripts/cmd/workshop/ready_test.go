@@ -26,7 +26,7 @@ func TestTheCodeOfAReadyMachine(t *testing.T) {
 	}
 }
 
-// An evening with chapter 05 needs operator-sdk, kubebuilder and the modules of a new project: scaffold.sh brings them.
+// An evening with chapter 05 needs operator-sdk, kubebuilder and the modules of a new project.
 func TestReadyForAnEveningWith05(t *testing.T) {
 	recipe, err := exec.Command("make", "-n", "-C", filepath.Join("..", "..", ".."), "ready", "CH=05").Output()
 	if err != nil || !strings.Contains(string(recipe), `--ch "$CH"`) {
