@@ -219,7 +219,8 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 
 	It("shows no password", func() {
 		shown := kubectl("-n", "orders", "get", "dbb,dbr,jobs,pods,events", "-o", "yaml") +
-			kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--all-containers", "--tail=-1") +
+			kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--all-containers", "--tail=-1",
+				"--ignore-errors") +
 			kubectl("-n", namespace, "logs", "deployment/"+manager, "--tail=-1")
 		Expect(shown).To(ContainSubstring("TargetNotEmpty"))
 		for name, password := range passwords {
