@@ -155,7 +155,7 @@ func TestFault2TheLanguageOfTheServerMakesNoDifference(t *testing.T) {
 
 // An event trigger that forbids every statement, a subscription, and a foreign-data wrapper do not break a verification
 // or a restore. A restore leaves out what would act by itself, and names it.
-func TestFault3EventTriggersSubscriptionsAndForeignServers(t *testing.T) {
+func TestFault3EventTriggersSubscriptionsAndServers(t *testing.T) {
 	settings := target(t)
 	database(t, "acting", `CREATE EXTENSION postgres_fdw;
 		CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '1', dbname 'far');

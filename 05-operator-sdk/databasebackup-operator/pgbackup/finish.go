@@ -65,11 +65,11 @@ func (p *program) recordVerification(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	again, err := p.find(ctx)
+	tagged, err := p.find(ctx)
 	if err != nil {
 		return err
 	}
-	p.result.Backup.Snapshot = again.ID[:8]
+	p.result.Backup.Snapshot = tagged.ID[:8]
 	return nil
 }
 

@@ -372,7 +372,7 @@ func stopPostgres() {
 	}
 }
 
-// psqlAs runs statements as a user, each in a transaction of its own, and returns what they print.
+// psqlAs runs statements as a user, each in a separate transaction, and returns what they print.
 func psqlAs(user, secret, database, sql string) (string, error) {
 	cmd := exec.Command("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
 		databaseOption("dbname", database))

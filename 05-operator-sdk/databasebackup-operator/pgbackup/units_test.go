@@ -71,7 +71,7 @@ func TestResultKeepsWithinTheLimit(t *testing.T) {
 	}
 }
 
-// Retention removes what restic forgets and what is too old, but never the newest verified backup, the backup of this
+// Retention removes the snapshots that restic forgets or that are too old, but never the newest verified backup, the backup of this
 // run, or anything because one run had a wrong clock.
 func TestDoomed(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, n) }

@@ -84,7 +84,7 @@ func (w workshop) pageEnv() []string {
 	return append(env, "WORKSHOP_STATE="+w.state)
 }
 
-// bringUp starts the local cluster, or what is missing of it, with these CRDs.
+// bringUp starts the local cluster, or its missing parts, with these CRDs.
 func (w workshop) bringUp(ctx context.Context, crds ...string) error {
 	if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
 		return err

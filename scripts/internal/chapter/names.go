@@ -26,7 +26,7 @@ func names(line string) (all []string) {
 	for _, at := range fileName.FindAllStringSubmatchIndex(line, -1) {
 		name := line[at[2]:at[3]]
 		first, _, isPath := strings.Cut(name, "/")
-		if !strings.HasSuffix(line[:at[2]], "make ") && !(isPath && strings.Contains(first, ".")) {
+		if !strings.HasSuffix(line[:at[2]], "make ") && (!isPath || !strings.Contains(first, ".")) {
 			all = append(all, name)
 		}
 	}
@@ -56,7 +56,7 @@ func CheckNames(root string) error {
 			exists = func(name, of string) bool {
 				return of == name || moduleOf(files, path.Dir(of)) == module && strings.HasSuffix("/"+of, "/"+name)
 			}
-		case path.Ext(file) == ".md" && !(strings.HasPrefix(file, "05-") && module == "."): // these compare other projects
+		case path.Ext(file) == ".md" && (!strings.HasPrefix(file, "05-") || module != "."): // these compare other projects
 			prose = unfenced(text)
 		}
 		for n, line := range prose {

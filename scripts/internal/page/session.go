@@ -22,7 +22,7 @@ import (
 type session struct {
 	dir, state string
 	env        []string
-	w          io.Writer // for lines about what is awaited
+	w          io.Writer // for lines about a wait
 	jobs       map[string]*job
 }
 

@@ -18,7 +18,7 @@ const (
 	// share is the part of its patience for which a program must use a processor to make progress: a second of a minute.
 	// An idle operator does not.
 	share = 60
-	// silence is the time between two lines that tell the reader what is awaited.
+	// silence is the time between two lines that report a wait to the reader.
 	silence = 15 * time.Second
 	// glance is the time between two looks at a program.
 	glance = 20 * time.Millisecond
@@ -32,12 +32,12 @@ type wait struct {
 	patience time.Duration
 	w        io.Writer
 
-	begin, progress, told time.Time
+	begin, progress, reported time.Time
 }
 
 func newWait(w io.Writer, patience time.Duration, what string) *wait {
 	now := time.Now()
-	return &wait{what: what, patience: patience, w: w, begin: now, progress: now, told: now}
+	return &wait{what: what, patience: patience, w: w, begin: now, progress: now, reported: now}
 }
 
 // goesOn is called again and again until the event has happened. It prints a line from time to time, and reports
@@ -47,8 +47,8 @@ func (t *wait) goesOn(progress bool) bool {
 	if progress {
 		t.progress = now
 	}
-	if now.Sub(t.told) >= silence {
-		t.told = now
+	if now.Sub(t.reported) >= silence {
+		t.reported = now
 		fmt.Fprintf(t.w, "  (waiting until %s: %.0f s)\n", t.what, now.Sub(t.begin).Seconds())
 	}
 	return now.Sub(t.progress) < t.patience && now.Sub(t.begin) < mostPatience*t.patience

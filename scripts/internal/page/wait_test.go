@@ -26,7 +26,7 @@ func impatient(t *testing.T, patience time.Duration, text string) error {
 	return err
 }
 
-// A block fails when its program makes no progress, and the error says what was awaited.
+// A block fails when its program makes no progress, and the error names the awaited event.
 func TestWaitsWithoutProgressEnd(t *testing.T) {
 	for name, test := range map[string]struct{ page, want string }{
 		"another output": {"'''sh within=1s\necho a\n'''\n'''console contains\nb\n'''",

@@ -6,7 +6,7 @@
 // session. It holds one end of a pipe. When this process ends, for whatever reason, the pipe is closed, and the
 // supervisor ends the program. On Linux the supervisor is a subreaper: a descendant whose parent has ended becomes its
 // child, in any session or process group, so no descendant escapes. A program may kill its supervisor: this process is
-// a subreaper, too, and ends what is left. Other systems lack this function: there, the supervisor ends the descendants
+// a subreaper, too, and ends the rest. Other systems lack this function: there, the supervisor ends the descendants
 // that the process table still shows and the program's process group.
 package supervisor
 

@@ -238,7 +238,7 @@ func (t *terminal) repeat(r *run) {
 // set keeps a state and sends it to the tabs. The caller holds the lock.
 func (t *terminal) set(s State) {
 	t.states[s.ID] = s
-	t.tell(Message{State: &s})
+	t.inform(Message{State: &s})
 }
 
 // write types a command. It writes the command as pasted text, so that all lines of a block are one input. The caller

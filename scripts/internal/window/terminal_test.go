@@ -18,9 +18,9 @@ import (
 type tabOfTest struct {
 	*testing.T
 	connection *websocket.Conn
-	// shown has all output, told the last message.
+	// shown has all output, last is the newest message.
 	shown strings.Builder
-	told  Message
+	last  Message
 	// lazy means that the tab does not report what it draws.
 	lazy bool
 }
@@ -56,11 +56,11 @@ func (tab *tabOfTest) until(what string, isRight func() bool) {
 		if err != nil {
 			shown := tab.shown.String()
 			tab.Fatalf("%s did not come: %v; the end of %d bytes is %q, the last message %+v", what, err, len(shown),
-				shown[max(0, len(shown)-500):], tab.told)
+				shown[max(0, len(shown)-500):], tab.last)
 		}
 		if kind == websocket.MessageText {
-			tab.told = Message{}
-			if err := json.Unmarshal(data, &tab.told); err != nil {
+			tab.last = Message{}
+			if err := json.Unmarshal(data, &tab.last); err != nil {
 				tab.Fatal(err)
 			}
 			continue
@@ -113,7 +113,7 @@ func TestCtrlCEndsAProgramThatDoesNotReadAPaste(t *testing.T) {
 		tab.keys(lines(size))
 		other := f.newTab(t) // a second tab opens meanwhile, and has another width
 		other.send(fmt.Sprintf(`{"size":{"columns":%d,"rows":24}}`, 100+size%7))
-		other.until("its size", func() bool { return other.told.Size != nil && int(other.told.Size.Columns) == 100+size%7 })
+		other.until("its size", func() bool { return other.last.Size != nil && int(other.last.Size.Columns) == 100+size%7 })
 		_ = other.connection.CloseNow()
 		tab.keys("\x03")
 		tab.shows("^C")
@@ -153,7 +153,7 @@ func TestAPasteThatDoesNotFitIsRefusedInWords(t *testing.T) {
 	defer end()
 	tab.keys(lines(700_000))
 	tab.keys(lines(700_000))
-	tab.until("the refusal", func() bool { return strings.Contains(tab.told.Refused, "at most 1 MiB") })
+	tab.until("the refusal", func() bool { return strings.Contains(tab.last.Refused, "at most 1 MiB") })
 	tab.keys("\x03")
 	tab.shows("^C")
 }
@@ -163,7 +163,7 @@ func TestTheTerminalHasTheWidthOfATabThatIsThere(t *testing.T) {
 	wide, narrow := f.newTab(t), f.newTab(t)
 	wide.shows("checkout")
 	is := func(columns uint16) func() bool {
-		return func() bool { return wide.told.Size != nil && wide.told.Size.Columns == columns }
+		return func() bool { return wide.last.Size != nil && wide.last.Size.Columns == columns }
 	}
 	wide.send(`{"size":{"columns":150,"rows":30}}`)
 	wide.until("its size", is(150))

@@ -30,8 +30,8 @@ type viewer struct {
 	// waiting has output ([]byte) and messages (Message) for the tab; more receives when there are some.
 	waiting []any
 	more    chan struct{}
-	// undrawn is how many bytes of output the tab has not drawn.
-	undrawn int
+	// pending is the number of bytes of output that the tab has not drawn.
+	pending int
 	// slows means that the shell's output waits for the tab. The timer runs until the tab has drawn everything.
 	slows bool
 	timer *time.Timer
@@ -45,7 +45,7 @@ type viewer struct {
 // add keeps a piece for the tab.
 func (v *viewer) add(piece any) {
 	text, isText := piece.([]byte)
-	v.undrawn += len(text)
+	v.pending += len(text)
 	if n := len(v.waiting); isText && n > 0 {
 		if last, ok := v.waiting[n-1].([]byte); ok && len(last)+len(text) <= pieceOfOutput {
 			v.waiting[n-1] = append(last, text...)
@@ -104,8 +104,8 @@ func (t *terminal) refuse(v *viewer, reason error) {
 	v.add(Message{Refused: "The input was refused: " + reason.Error() + "."})
 }
 
-// tell sends a message to all tabs. The caller holds the lock.
-func (t *terminal) tell(m Message) {
+// inform sends a message to all tabs. The caller holds the lock.
+func (t *terminal) inform(m Message) {
 	for _, v := range t.viewers {
 		v.add(m)
 	}
@@ -120,7 +120,7 @@ func (t *terminal) show(text []byte) {
 		}
 		v.add(text)
 		switch {
-		case v.undrawn <= high:
+		case v.pending <= high:
 		case v.behind:
 			v.skips = true
 		case v.timer == nil:
@@ -152,12 +152,12 @@ func (t *terminal) isSlowed() bool {
 func (t *terminal) drawn(v *viewer, bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v.undrawn = max(0, v.undrawn-max(0, bytes))
-	if v.undrawn <= low {
+	v.pending = max(0, v.pending-max(0, bytes))
+	if v.pending <= low {
 		v.slows = false
 		t.changed.Broadcast()
 	}
-	if v.undrawn > 0 {
+	if v.pending > 0 {
 		return
 	}
 	if v.timer != nil {
@@ -214,7 +214,7 @@ func (t *terminal) fit() error {
 		return nil
 	}
 	t.size.Cols, t.size.Rows = size.Columns, size.Rows
-	t.tell(Message{Size: &size})
+	t.inform(Message{Size: &size})
 	if t.file == nil {
 		return nil
 	}

@@ -46,8 +46,8 @@ func explain(reason, format string, args ...any) explanation {
 // An outcome is how a Job ended.
 type outcome struct {
 	explanation
-	// succeeded: each container has passed, or verify is the only one that has not. What verify says about a backup is
-	// separate from whether there is a backup.
+	// succeeded: each container has passed, or verify is the only one that has not. A backup exists whether or
+	// not it passes its verification.
 	succeeded bool
 	at        time.Time
 	seconds   float64
@@ -94,9 +94,9 @@ func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, o
 	}
 	name, at := names[failed], o.ends[names[failed]]
 	complete := end.Type == batchv1.JobComplete
-	silent := at.state != nil && at.state.ExitCode == 0 && at.result == nil
+	noResult := at.state != nil && at.state.ExitCode == 0 && at.result == nil
 	switch {
-	case complete && silent:
+	case complete && noResult:
 		o.explanation = explain(databasesv1.ReasonResultMissing,
 			"Job %s succeeded, but its container %s left no result: does the image have pgbackup?", job.Name, name)
 	case now.Sub(o.at) < resultGrace && (complete || at.state == nil):

@@ -40,8 +40,8 @@ func TestThePasswordOfARepositoryIsCreatedOnce(t *testing.T) {
 	b.reconcile()
 	b.must(b.Create(t.Context(), complete(b.namespace)))
 	b.runAt(10, 0)
-	if again := b.passwords(); len(again) != 1 || again[0].ResourceVersion != first.ResourceVersion {
-		t.Errorf("the Secret was changed: %+v", again)
+	if later := b.passwords(); len(later) != 1 || later[0].ResourceVersion != first.ResourceVersion {
+		t.Errorf("the Secret was changed: %+v", later)
 	}
 }
 

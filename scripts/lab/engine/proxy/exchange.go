@@ -152,7 +152,7 @@ func (x *Exchange) send(out *http.Request) (*http.Response, error) {
 
 func (x *Exchange) served(response *http.Response) {
 	x.change(func(e *ledger.Entry) {
-		e.Unknown = e.Unknown && !(x.token && isAccepted(response.StatusCode))
+		e.Unknown = e.Unknown && (!x.token || !isAccepted(response.StatusCode))
 		e.Served = append(e.Served, response.StatusCode)
 		if id := response.Header.Get("Audit-Id"); id != "" {
 			e.AuditIDs = append(e.AuditIDs, id)

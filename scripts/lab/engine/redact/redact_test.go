@@ -120,7 +120,7 @@ func TestNoPartOfASecretIsLeft(t *testing.T) {
 	}
 }
 
-// The words of a Secret that are no secrets stay readable.
+// Usual words in a Secret stay readable.
 func TestUsualWordsStayReadable(t *testing.T) {
 	s := knowing("host=db user=app password=pass-word sslmode=disable\n", `{"debug":"true","level":"info","password":"abcd"}`)
 	for text, want := range map[string]string{"disable is true, info": "disable is true, info", "abcd": s.Hash([]byte("abcd"))} {

@@ -162,9 +162,9 @@ const slowly = 12 * time.Second
 func slowRollout(t *suite.T) {
 	renew(t)
 	release := t.Gate()
-	var unseen *proxy.Fault
+	var frozen *proxy.Fault
 	t.Rule(proxy.Rule{Match: toWrite(status), Times: 1, Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-		unseen = t.Everywhere(proxy.Rule{Match: ledger.Match{Verbs: []string{wire.Watch},
+		frozen = t.Everywhere(proxy.Rule{Match: ledger.Match{Verbs: []string{wire.Watch},
 			Resources: []string{suite.Resource}}, Do: proxy.Freeze()})
 		return proxy.Action{}
 	})})
@@ -178,7 +178,7 @@ func slowRollout(t *suite.T) {
 		return suite.RolledOut(t.Children(t.Web("web")).Deployment)
 	})
 	t.Pause(3 * time.Second) // the Deployment's event is delivered, the MyWeb's is not
-	unseen.Release()
+	frozen.Release()
 	t.Completed("web")
 	t.AwaitQuiet(quiet)
 	writes := t.Writes(0)
