@@ -246,6 +246,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 	})
 
 	It("stores backups on an S3 server and on a REST server, too", func() {
+		longOnly()
 		apply(storeSecrets())
 		kubectl("apply", "-f", "scenario/stores.yaml")
 		kubectl("-n", "orders", "rollout", "status", "deployment/s3", "--timeout=120s")
@@ -264,7 +265,10 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		kubectl("-n", "orders", "delete", "dbb", "orders-s3", "orders-rest", "--timeout=90s")
 	})
 
-	It("brings the rows back in a new cluster, from a store outside of both", disaster)
+	It("brings the rows back in a new cluster, from a store outside of both", func() {
+		longOnly()
+		disaster()
+	})
 
 	It("leaves no snapshot where the policy is Delete, and nothing in the cluster", func() {
 		By("deleting the DatabaseBackup and its snapshots")

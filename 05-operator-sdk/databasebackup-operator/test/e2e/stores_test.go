@@ -34,6 +34,13 @@ stringData: {username: backups, password: %[1]s, htpasswd: "%[2]s"}
 `, storePassword, htpasswd())
 }
 
+// longOnly skips a spec that takes minutes more: LONG=1 runs it, as the nightly workflow does.
+func longOnly() {
+	if os.Getenv("LONG") == "" {
+		Skip("LONG=1 runs it")
+	}
+}
+
 func htpasswd() string {
 	sum := sha1.Sum([]byte(storePassword)) //nolint:gosec // see the import
 	return "backups:{SHA}" + base64.StdEncoding.EncodeToString(sum[:])
