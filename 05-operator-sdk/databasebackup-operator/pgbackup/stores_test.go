@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -86,27 +87,33 @@ func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
 
 // The endpoint goes away while restic uploads, and the run is stopped: there is no snapshot. The next run succeeds.
 func TestFault9TheEndpointGoesAwayInTheMiddle(t *testing.T) {
-	settings, dir, port := target(t), folder(t), port(t)
-	database(t, "longer", "CREATE TABLE big AS SELECT n, repeat(md5(random()::text), 30) x FROM generate_series(1, 100000) n;")
-	settings, server := s3Store(t, with(settings, "BACKUP_DATABASE", "longer"), dir, port)
+	direct, _ := s3Store(t, target(t), folder(t), port(t))
+	gone := make(chan struct{})
+	var once sync.Once
+	settings := proxied(t, direct, func(server *http.Server, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/data/") {
+			_ = server.Close()
+			once.Do(func() { close(gone) })
+			return false
+		}
+		return true
+	})
 	var out, errs bytes.Buffer
 	cmd := startRun(t, verbBackup, settings, &out, &errs)
-	await(t, "an upload", func() bool {
-		found, _ := filepath.Glob(dir + "/company/orders/data/*/*")
-		return len(found) > 0
-	})
-	_ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
-	_ = server.Wait()
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		t.Fatal("no upload: ", errs.String())
+	}
 	must(t, verbBackup, with(settings, "BACKUP_NAME", "other"), ReasonRepositoryUnreachable)
 	_ = cmd.Process.Signal(syscall.SIGTERM) // as the Job's deadline does; restic itself tries for a quarter of an hour
 	if o := end(t, cmd, settings, &out, &errs); o.result.Succeeded || o.code != exitFailed {
 		t.Errorf("%+v", o.result)
 	}
-	settings, _ = s3Store(t, settings, dir, port)
-	if found := resticRun(t, settings, "snapshots", "--tag=dump"); strings.TrimSpace(found) != "[]" {
+	if found := resticRun(t, direct, "snapshots", "--tag=dump"); strings.TrimSpace(found) != "[]" {
 		t.Error("there is a snapshot: ", found)
 	}
-	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	must(t, verbBackup, direct, ReasonBackupSucceeded)
 }
 
 func TestFault9ACertificateOfAnUnknownCA(t *testing.T) {
@@ -121,33 +128,41 @@ func TestFault9ACertificateOfAnUnknownCA(t *testing.T) {
 	must(t, verbBackup, with(settings, "RESTIC_CACERT", ours), ReasonBackupSucceeded)
 }
 
+// proxied puts a server between restic and the S3 store. A request that pass refuses gets the status 403.
+func proxied(t *testing.T, settings map[string]string,
+	pass func(server *http.Server, r *http.Request) bool) map[string]string {
+	address, _, _ := strings.Cut(strings.TrimPrefix(settings["RESTIC_REPOSITORY"], "s3:"), "/company")
+	behind, _ := url.Parse(address)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(behind)
+		r.Out.Host = r.In.Host // the signature has it
+	}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute}
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !pass(server, r) {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return with(settings, "RESTIC_REPOSITORY", "s3:http://"+listener.Addr().String()+"/company/orders")
+}
+
 // A store that refuses deletion gets backups. Retention and the mark of a verification give a warning.
 func TestFault9AStoreThatRefusesDeletion(t *testing.T) {
 	stores := map[string]func(t *testing.T) map[string]string{
 		"rest-server that only appends": func(t *testing.T) map[string]string { return restStore(t, target(t), "--append-only") },
 		"S3 with object lock": func(t *testing.T) map[string]string {
 			settings, _ := s3Store(t, target(t), folder(t), port(t))
-			address, _, _ := strings.Cut(strings.TrimPrefix(settings["RESTIC_REPOSITORY"], "s3:"), "/company")
-			behind, _ := url.Parse(address)
-			proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-				r.SetURL(behind)
-				r.Out.Host = r.In.Host // the signature has it
-			}}
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
-				func(w http.ResponseWriter, r *http.Request) {
-					if r.Method == http.MethodDelete || r.URL.Query().Has("delete") {
-						w.WriteHeader(http.StatusForbidden)
-						return
-					}
-					proxy.ServeHTTP(w, r)
-				})}
-			go func() { _ = server.Serve(listener) }()
-			t.Cleanup(func() { _ = server.Close() })
-			return with(settings, "RESTIC_REPOSITORY", "s3:http://"+listener.Addr().String()+"/company/orders")
+			return proxied(t, settings, func(_ *http.Server, r *http.Request) bool {
+				return r.Method != http.MethodDelete && !r.URL.Query().Has("delete")
+			})
 		},
 	}
 	for name, store := range stores {
