@@ -13,9 +13,10 @@ import (
 
 // The files of snapshots, and those in the scratch directory.
 const (
-	dumpFile    = "dump"
-	globalsFile = "globals.sql"
-	rolesFile   = "roles.json"
+	dumpFile     = "dump"
+	globalsFile  = "globals.sql"
+	rolesFile    = "roles.json"
+	verifiedFile = "verified"
 )
 
 // backup takes a backup, unless an earlier pod of the same Job has taken it, and reads it as the mode of verification
@@ -98,7 +99,7 @@ func (p *program) dump(ctx context.Context) error {
 	}
 	err = p.save(ctx, tags, dumpFile, "pg_dump", "--format=custom", "--compress=0", "--no-password",
 		"--encoding="+open.ParameterStatus("server_encoding"), "--snapshot="+exported[0],
-		fmt.Sprintf("--lock-wait-timeout=%d", p.config.Wait.Milliseconds()), databaseOption("dbname", p.config.Database))
+		fmt.Sprintf("--lock-wait-timeout=%d", p.config.wait().Milliseconds()), databaseOption("dbname", p.config.Database))
 	if code(err) == 0 || ctx.Err() != nil {
 		return err
 	}

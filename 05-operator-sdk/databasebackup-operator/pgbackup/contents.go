@@ -65,6 +65,11 @@ func split(entries []entry) (kept []entry, leftOut []string) {
 	return kept, leftOut
 }
 
+// only returns the entries that a condition holds for.
+func only(entries []entry, condition func(entry) bool) []entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return !condition(e) })
+}
+
 // archive is a dump: in the repository, or a file.
 type archive struct {
 	p        *program
@@ -111,35 +116,20 @@ func (a archive) contents(ctx context.Context) ([]entry, error) {
 	return parseContents(out.String()), a.p.archiveFault(ctx, resticErr, err)
 }
 
+// databaseForm is a statement about the dumped database, whose name it skips.
+var databaseForm = regexp.MustCompile(`(?s)\n(CREATE|ALTER) DATABASE (?:"(?:[^"]|"")*"|[^" ]+) (.*?);\n`)
+
 // databaseStatement returns the options of the statement that creates the dumped database, and its owner, both as SQL.
 func (a archive) databaseStatement(ctx context.Context, entries []entry) (options, owner string, err error) {
-	var database []entry
-	for _, e := range entries {
-		if strings.HasPrefix(e.text, "DATABASE - ") {
-			database = append(database, e)
-		}
-	}
 	var out strings.Builder
-	resticErr, err := a.restore(ctx, database, false, tool{args: []string{"--create", "--file=-"}, env: a.p.environment(),
-		stdout: &out})
-	owner = strings.TrimPrefix(statementAfter(out.String(), "ALTER DATABASE "), "OWNER TO ")
-	return statementAfter(out.String(), "CREATE DATABASE "), owner, a.p.archiveFault(ctx, resticErr, err)
-}
-
-// statementAfter returns what follows the name of the database in the first statement with a beginning.
-func statementAfter(script, beginning string) string {
-	_, rest, _ := strings.Cut("\n"+script, "\n"+beginning)
-	if strings.HasPrefix(rest, `"`) {
-		for rest = rest[1:]; rest != ""; rest = rest[1:] {
-			if strings.HasPrefix(rest, `""`) {
-				rest = rest[1:]
-			} else if rest[0] == '"' {
-				rest = rest[1:]
-				break
-			}
+	resticErr, err := a.restore(ctx, only(entries, func(e entry) bool { return strings.HasPrefix(e.text, "DATABASE - ") }), false,
+		tool{args: []string{"--create", "--file=-"}, env: a.p.environment(), stdout: &out})
+	for _, statement := range databaseForm.FindAllStringSubmatch("\n"+out.String(), -1) {
+		if statement[1] == "CREATE" {
+			options = statement[2]
+		} else if name, ok := strings.CutPrefix(statement[2], "OWNER TO "); ok {
+			owner = name
 		}
 	}
-	_, rest, _ = strings.Cut(rest, " ")
-	statement, _, _ := strings.Cut(rest, ";\n")
-	return statement
+	return options, owner, a.p.archiveFault(ctx, resticErr, err)
 }

@@ -20,57 +20,48 @@ const (
 	checkedData = "64M"
 )
 
-// finish runs when the backup of this run is verified, as far as its mode demands: it records the verification, checks
-// the repository, removes old backups, and lists the backups.
+// finish runs when the backup of this run is verified, as far as its mode demands: it checks the repository, records the
+// verification, removes old backups, and lists the backups.
 func (p *program) finish(ctx context.Context) error {
 	if err := p.openRepository(ctx, false); err != nil {
 		return err
 	}
 	p.unlock(ctx)
-	found, err := p.find(ctx)
+	all, err := p.backups(ctx)
 	if err != nil {
 		return err
 	}
-	p.result.Backup = found.facts()
+	i := slices.IndexFunc(all, func(b backup) bool { return b.name() == p.config.Name })
+	if i < 0 {
+		return because(nil, ReasonSnapshotNotFound)
+	}
+	p.result.Backup = all[i].facts()
 	if p.config.Verify != ModeNone {
 		if err := p.checkRepository(ctx); err != nil {
 			return err
 		}
-		if err := p.recordVerification(ctx, found); err != nil {
+		if err := p.mark(ctx, &all[i]); err != nil {
 			return err
 		}
 	}
-	if err := p.retain(ctx); err != nil {
-		return err
-	}
-	kept, err := p.list(ctx)
+	kept, err := p.retain(ctx, all)
 	if err != nil {
 		return err
 	}
-	p.succeed(ReasonFinished, "the repository has %d backups of this owner; %d were removed", kept, len(p.result.Removed))
+	p.list(kept)
+	p.succeed(ReasonFinished, "the repository has %d backups of this owner; %d were removed", len(kept), len(p.result.Removed))
 	return nil
 }
 
-// recordVerification adds the verification to the snapshot, which gets another id by that.
-func (p *program) recordVerification(ctx context.Context, s *snapshot) error {
+// mark records the verification, as a snapshot beside the dump: a store that refuses to delete takes it, too.
+func (p *program) mark(ctx context.Context, b *backup) error {
 	p.result.Backup.Verified = &Verified{p.config.Verify, now()}
-	if s.verified() == p.config.Verify || s.verified() == ModeRestore {
+	if b.verified == p.config.Verify || b.verified == ModeRestore {
 		return nil
 	}
-	_, err := p.restic(ctx, "tag", "--add="+tagVerified+string(p.config.Verify), s.ID)
-	if code(err) != 0 {
-		p.warn("the verification is not recorded in the repository: it is locked, or the store refuses to delete")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	tagged, err := p.find(ctx)
-	if err != nil {
-		return err
-	}
-	p.result.Backup.Snapshot = tagged.ID[:8]
-	return nil
+	b.verified = p.config.Verify
+	err := p.save(ctx, []string{tagVerified + string(p.config.Verify)}, verifiedFile, "echo", string(p.config.Verify))
+	return p.repositoryFault(ctx, err, ReasonRepositoryRefused)
 }
 
 // checkRepository checks the structure of the repository, and some of its data.
@@ -83,59 +74,48 @@ func (p *program) checkRepository(ctx context.Context) error {
 	return p.repositoryFault(ctx, err, ReasonRepositoryDamaged)
 }
 
-// retain removes the backups that the policy does not keep. The newest verified backup stays, and nothing is removed on
-// the word of one clock.
-func (p *program) retain(ctx context.Context) error {
-	all, err := p.backups(ctx)
-	if err != nil {
-		return err
-	}
-	if len(all) > 0 && all[0].Time.After(p.config.Slot.Add(clockTolerance)) {
+// retain removes the backups that the policy does not keep, and returns the others. The newest verified backup stays, and
+// nothing is removed on the word of one clock. A failure is a warning: the backup of this run is good.
+func (p *program) retain(ctx context.Context, all []backup) ([]backup, error) {
+	slot := p.config.slot()
+	if all[0].Time.After(slot.Add(clockTolerance)) {
 		p.warn("nothing was removed: backup %s has a later time than this run, so a clock is or was wrong", all[0].name())
-		return nil
+		return all, nil
 	}
-	if p.config.Slot.After(time.Now().Add(clockTolerance)) {
+	if slot.After(time.Now().Add(clockTolerance)) {
 		p.warn("nothing was removed: the time of this run is ahead of the clock of its node")
-		return nil
+		return all, nil
 	}
-	ids, err := p.forgotten(ctx)
-	if err != nil {
-		return p.retentionFault(ctx, err)
+	forgotten, err := p.forgotten(ctx)
+	kept, removed := choose(all, forgotten, p.config.Policy, p.config.Name)
+	var ids []string
+	for _, b := range removed {
+		ids = append(ids, b.all...)
 	}
-	var names, remove []string
-	for _, s := range slices.Backward(doomed(all, ids, p.config.Policy, p.config.Name)) {
-		names = append(names, s.name())
+	if err == nil {
+		err = p.forget(ctx, ids)
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	every, err := p.snapshots(ctx, tagOwner+p.config.Owner)
-	if err != nil {
-		return err
-	}
-	for _, s := range every { // the globals of a backup, and a snapshot without its tag, too
-		if slices.Contains(names, s.name()) {
-			remove = append(remove, s.ID)
+	switch code(err) {
+	case 0:
+		for _, b := range slices.Backward(removed) {
+			p.result.Removed = append(p.result.Removed, b.name())
 		}
-	}
-	if _, err := p.restic(ctx, append([]string{"forget", "--prune"}, remove...)...); err != nil {
-		return p.retentionFault(ctx, err)
-	}
-	p.result.Removed = names
-	return nil
-}
-
-// retentionFault makes a failure of retention a warning: the backup of this run is good.
-func (p *program) retentionFault(ctx context.Context, err error) error {
-	if code(err) == 0 {
-		return err
-	}
-	if code(err) == resticLocked {
+		return kept, err
+	case resticLocked:
 		p.warn("old backups were not removed, because another run uses the repository")
-	} else {
+	default:
 		p.warn("old backups were not removed: the store refuses to delete, or went away")
 	}
-	return ctx.Err()
+	return all, nil
+}
+
+// forget removes snapshots, and the data that no other snapshot needs.
+func (p *program) forget(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := p.restic(ctx, append([]string{"forget", "--prune"}, ids...)...)
+	return err
 }
 
 // forgotten returns the ids of the dumps that restic would forget. Without a number of backups to keep, there are none.
@@ -164,32 +144,30 @@ func (p *program) forgotten(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// doomed returns the backups to remove, of all backups, the newest first: those that restic forgets, and those that are
-// too old. Age is counted from the backup before this run, so one run with a wrong clock ages nothing. The backup of
+// choose divides all backups, the newest first, into those that stay and those to remove: what restic forgets, and what
+// is too old. Age is counted from the backup before this run, so one run with a wrong clock ages nothing. The backup of
 // this run and the newest verified backup stay, or the newest one when none is verified.
-func doomed(all []snapshot, forgotten []string, policy Policy, name string) (remove []snapshot) {
-	protected := max(0, slices.IndexFunc(all, func(s snapshot) bool { return s.verified() != "" }))
-	for i, s := range all {
-		aged := policy.MaxAgeDays > 0 && len(all) > 1 && all[1].Time.Sub(s.Time) > time.Duration(policy.MaxAgeDays)*24*time.Hour
-		if (aged || slices.Contains(forgotten, s.ID)) && i != protected && s.name() != name {
-			remove = append(remove, s)
+func choose(all []backup, forgotten []string, policy Policy, name string) (kept, removed []backup) {
+	protected := max(0, slices.IndexFunc(all, func(b backup) bool { return b.verified != "" }))
+	for i, b := range all {
+		aged := policy.MaxAgeDays > 0 && i > 1 && all[1].Time.Sub(b.Time) > time.Duration(policy.MaxAgeDays)*24*time.Hour
+		if (aged || slices.Contains(forgotten, b.ID)) && i != protected && b.name() != name {
+			removed = append(removed, b)
+		} else {
+			kept = append(kept, b)
 		}
 	}
-	return remove
+	return kept, removed
 }
 
-// list adds the backups to the result, newest first, and returns their number. Dumps of the older format are files on
-// the volume: nothing but a person removes them.
-func (p *program) list(ctx context.Context) (int, error) {
-	all, err := p.backups(ctx)
-	if err != nil {
-		return 0, err
-	}
+// list adds the backups to the result, newest first. Dumps of the older format are files on the volume: nothing but a
+// person removes them.
+func (p *program) list(all []backup) {
 	p.result.Backups = []Entry{}
-	for _, s := range all {
-		facts := s.facts()
+	for _, b := range all {
+		facts := b.facts()
 		p.result.Backups = append(p.result.Backups, Entry{Name: facts.Name, Snapshot: facts.Snapshot, Completed: facts.Completed,
-			Size: facts.Size, Verified: s.verified()})
+			Size: facts.Size, Verified: b.verified})
 	}
 	if p.config.Volume != "" && !remote(p.config.Repository) {
 		p.result.Backups = append(p.result.Backups, olderDumps(p.config.Repository)...)
@@ -197,7 +175,6 @@ func (p *program) list(ctx context.Context) (int, error) {
 	slices.SortStableFunc(p.result.Backups, func(a, b Entry) int {
 		return cmp.Or(b.Completed.Compare(a.Completed), strings.Compare(a.Name, b.Name))
 	})
-	return len(all), nil
 }
 
 // olderDumps returns the dumps of the older format below a folder.
@@ -227,14 +204,12 @@ func (p *program) delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
-		args := []string{"forget", "--prune"}
-		for _, s := range found {
-			args = append(args, s.ID)
-		}
-		if _, err := p.restic(ctx, args...); err != nil {
-			return p.repositoryFault(ctx, err, ReasonRepositoryRefused)
-		}
+	var ids []string
+	for _, s := range found {
+		ids = append(ids, s.ID)
+	}
+	if err := p.forget(ctx, ids); err != nil {
+		return p.repositoryFault(ctx, err, ReasonRepositoryRefused)
 	}
 	p.succeed(ReasonDeleteSucceeded, "%d snapshots of this owner were removed", len(found))
 	return nil

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -20,75 +20,65 @@ import (
 const maintenance = "postgres"
 
 // sessionOptions are the settings that our sessions and those of the tools need, whatever the role, the database or the
-// server sets: settings of the client have precedence.
+// server sets: settings of the client have precedence. Each PostgreSQL since 14 knows them.
 const sessionOptions = "-c default_transaction_read_only=off -c default_transaction_deferrable=off -c statement_timeout=0 " +
-	"-c lock_timeout=0 -c idle_in_transaction_session_timeout=0 -c quote_all_identifiers=off -c row_security=off " +
-	"-c search_path= -c role=none -c default_tablespace= -c temp_tablespaces= -c default_table_access_method=heap"
+	"-c lock_timeout=0 -c idle_in_transaction_session_timeout=0 -c idle_session_timeout=0 -c quote_all_identifiers=off " +
+	"-c row_security=off -c search_path= -c role=none -c default_tablespace= -c temp_tablespaces= " +
+	"-c default_table_access_method=heap"
 
-// newerOptions came with PostgreSQL 14 and 17. Older servers refuse them.
-var newerOptions = []string{" -c idle_session_timeout=0", " -c transaction_timeout=0"}
+// applicationName is the name of the sessions of this program and its tools.
+const applicationName = "pgbackup"
 
 // session is a connection to a database.
 type session struct{ *pgconn.PgConn }
 
-// applicationName is the name of the sessions of a program in this run.
-func applicationName(program string) string {
-	host, _ := os.Hostname()
-	return fmt.Sprintf("pgbackup %s %d %.24s", program, os.Getpid(), host)
-}
-
 // connect opens a session of the user of the settings. It tries again while the server may still be starting.
-func (p *program) connect(ctx context.Context, database string) (opened *session, err error) {
-	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%s user=%s dbname=%s", connectionValue(p.config.Host),
+func (p *program) connect(ctx context.Context, database string) (*session, error) {
+	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname=%s", connectionValue(p.config.Host),
 		p.config.Port, connectionValue(p.config.User), connectionValue(database)))
 	if err != nil {
 		return nil, because(err, ReasonTLSFailed, "PGSSLMODE or PGSSLROOTCERT cannot be used")
 	}
 	config.ConnectTimeout = 10 * time.Second
-	config.RuntimeParams["application_name"], config.RuntimeParams["options"] = applicationName(p.config.Verb), p.options
+	config.RuntimeParams["application_name"], config.RuntimeParams["options"] = applicationName, sessionOptions
 	networkOpen := false // with TLS, if it is required
 	config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
 		networkOpen = true
 		return conn, nil
 	}
-	var last error
-	connected, err := poll(ctx, min(p.config.Wait, maxWait), func() (bool, error) {
-		conn, err := pgconn.ConnectConfig(ctx, config)
-		for left := len(newerOptions); sqlState(err) == "42704" && left > 0; left-- { // the server does not know the newest
-			p.options = strings.TrimSuffix(p.options, newerOptions[left-1])
-			config.RuntimeParams["options"] = p.options
-			conn, err = pgconn.ConnectConfig(ctx, config)
+	backOff := backoff.NewExponentialBackOff()
+	backOff.InitialInterval, backOff.MaxInterval = 50*time.Millisecond, 2*time.Second
+	return backoff.Retry(ctx, func() (*session, error) {
+		s, err := dial(ctx, config)
+		switch fault := faultOf(err); {
+		case err == nil, fault.reason == ReasonTargetNotReady:
+			return s, err
+		case fault.reason == ReasonFailed && !networkOpen:
+			err = because(err, ReasonTLSFailed)
+		case fault.reason == ReasonFailed && sqlState(err) == "":
+			err = because(err, ReasonAuthenticationFailed) // such as a password in clear text
 		}
-		if err == nil {
-			opened = &session{conn}
-			err = p.prepare(ctx, opened)
-		}
-		if err == nil {
-			return true, nil
-		}
-		last = serverFault(err)
-		switch {
-		case faultOf(last).reason == ReasonTargetNotReady:
-			return false, nil
-		case faultOf(last).reason == ReasonFailed && !networkOpen:
-			last = because(err, ReasonTLSFailed)
-		case faultOf(last).reason == ReasonFailed && sqlState(err) == "":
-			last = because(err, ReasonAuthenticationFailed) // such as a password in clear text
-		}
-		return false, last
-	})
-	if err == nil && !connected {
-		err = last
-	}
-	return opened, err
+		return nil, backoff.Permanent(err)
+	}, backoff.WithBackOff(backOff), backoff.WithMaxElapsedTime(max(time.Second, min(p.config.wait(), maxWait))))
 }
 
-// prepare sets the encoding of a session, where PostgreSQL can convert it.
-func (p *program) prepare(ctx context.Context, s *session) error {
-	if encoding := s.ParameterStatus("server_encoding"); encoding == "SQL_ASCII" || encoding == "MULE_INTERNAL" {
-		return nil
+// dial opens a session. It sets the encoding, where PostgreSQL can convert it, and the limit that PostgreSQL 17 brought.
+func dial(ctx context.Context, config *pgconn.Config) (*session, error) {
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, serverFault(err)
 	}
-	return s.do(ctx, "SET client_encoding = 'UTF8'")
+	s := &session{conn}
+	if _, err = s.query(ctx, "SET transaction_timeout = 0"); sqlState(err) == "42704" { // PostgreSQL does not know it
+		err = nil
+	}
+	if encoding := s.ParameterStatus("server_encoding"); err == nil && encoding != "SQL_ASCII" && encoding != "MULE_INTERNAL" {
+		err = s.do(ctx, "SET client_encoding = 'UTF8'")
+	}
+	if err != nil {
+		s.close()
+	}
+	return s, serverFault(err)
 }
 
 // query runs one statement, with parameters, and returns its rows. NULL is the empty text.

@@ -11,11 +11,10 @@ import (
 
 // program is one run.
 type program struct {
-	config  Config
-	log     *slog.Logger
-	errs    io.Writer
-	result  Result
-	options string // PGOPTIONS of our sessions and those of the tools
+	config Config
+	log    *slog.Logger
+	errs   io.Writer
+	result Result
 }
 
 // run runs one verb and returns the exit code. doc.go describes the settings and the output.
@@ -25,8 +24,8 @@ func run(ctx context.Context, args, environ []string, out, errs io.Writer) int {
 		return exitFinal
 	}
 	config, err := Settings(args[0], environ)
-	p := &program{config: config, errs: errs, log: slog.New(slog.NewTextHandler(errs, nil)), options: sessionOptions + strings.Join(newerOptions, "")}
-	p.result = Result{Verb: args[0], Started: now()}
+	p := &program{config: config, errs: errs, log: slog.New(slog.NewTextHandler(errs, nil)),
+		result: Result{Verb: args[0], Started: now()}}
 	if err == nil {
 		err = p.do(ctx)
 	}
@@ -72,9 +71,7 @@ func (p *program) report(err error, out io.Writer) int {
 	if err != nil {
 		f := faultOf(err)
 		r.Reason, r.Message = f.reason, f.message()
-		if exit = failures[f.reason].code; exit == 0 {
-			exit = exitFailed
-		}
+		exit = exitCodes[f.reason]
 		p.log.Error("Failed", "verb", r.Verb, "reason", r.Reason, "message", r.Message, "cause", f.cause)
 	}
 	encoded, err := r.encode()

@@ -63,7 +63,12 @@ func (s snapshot) tag(key string) string { return strings.Join(s.tags(key), "") 
 
 func (s snapshot) name() string { return s.tag(tagName) }
 
-func (s snapshot) verified() Mode { return Mode(s.tag(tagVerified)) }
+// backup is the snapshot of a dump, and what belongs to it.
+type backup struct {
+	snapshot
+	verified Mode
+	all      []string // the ids of its snapshots: the dump, the roles, the mark of a verification
+}
 
 // facts are the facts of a snapshot in a result.
 func (s snapshot) facts() *Backup {
@@ -77,7 +82,7 @@ func (p *program) resticTool(args ...string) tool {
 	env := p.environment("RESTIC_REPOSITORY="+p.config.Repository, "TZ="+p.config.Location.String())
 	env = append(env, p.variables("RESTIC_PASSWORD_FILE", "RESTIC_CACERT", "RESTIC_REST_USERNAME", "RESTIC_REST_PASSWORD",
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")...)
-	lock := "--retry-lock=" + p.config.Wait.String()
+	lock := "--retry-lock=" + p.config.wait().String()
 	if p.config.Verb == verbRestore { // the volume may be read only, and so may the credentials of a store
 		lock = "--no-lock"
 	}
@@ -143,42 +148,44 @@ func (p *program) snapshots(ctx context.Context, tags ...string) (found []snapsh
 	return found, nil
 }
 
-// backups returns the dumps of the owner, one for each name, the newest first: a store that refuses deletion keeps the
-// snapshot without the tag of its verification, too.
-func (p *program) backups(ctx context.Context, more ...string) (kept []snapshot, err error) {
-	found, err := p.snapshots(ctx, append([]string{tagOwner + p.config.Owner, tagDump}, more...)...)
-	for _, s := range found {
-		i := slices.IndexFunc(kept, func(k snapshot) bool { return k.name() == s.name() })
-		if i < 0 {
-			kept = append(kept, s)
-		} else if kept[i].verified() == "" {
-			kept[i] = s
+// backups returns the backups of the owner, the newest first.
+func (p *program) backups(ctx context.Context) (found []backup, err error) {
+	all, err := p.snapshots(ctx, tagOwner+p.config.Owner)
+	ids, modes := map[string][]string{}, map[string]Mode{}
+	for _, s := range all {
+		ids[s.name()] = append(ids[s.name()], s.ID)
+		if mode := Mode(s.tag(tagVerified)); mode != "" && modes[s.name()] != ModeRestore {
+			modes[s.name()] = mode
 		}
 	}
-	return kept, err
+	for _, s := range all {
+		if slices.Contains(s.Tags, tagDump) {
+			found = append(found, backup{s, modes[s.name()], ids[s.name()]})
+		}
+	}
+	return found, err
 }
 
-// find returns the backup of the settings: by the snapshot's id, or by the owner and the name.
+// find returns the dump of the settings: by the snapshot's id, or by the owner and the name.
 func (p *program) find(ctx context.Context) (*snapshot, error) {
-	var found []snapshot
-	var err error
+	tags := []string{tagDump}
 	if p.config.Snapshot == "" {
-		found, err = p.backups(ctx, tagName+p.config.Name)
-	} else if found, err = p.snapshots(ctx, tagDump); err == nil {
-		found = slices.DeleteFunc(found, func(s snapshot) bool { return !strings.HasPrefix(s.ID, p.config.Snapshot) })
+		tags = append(tags, tagOwner+p.config.Owner, tagName+p.config.Name)
 	}
-	if err == nil && len(found) == 0 {
-		err = because(nil, ReasonSnapshotNotFound)
-	}
+	found, err := p.snapshots(ctx, tags...)
 	if err != nil {
 		return nil, err
 	}
-	return &found[0], nil
+	i := slices.IndexFunc(found, func(s snapshot) bool { return strings.HasPrefix(s.ID, p.config.Snapshot) })
+	if i < 0 {
+		return nil, because(nil, ReasonSnapshotNotFound)
+	}
+	return &found[i], nil
 }
 
 // save stores the output of a program as a snapshot of this run. restic makes no snapshot when the program fails.
 func (p *program) save(ctx context.Context, tags []string, file, name string, args ...string) error {
-	t := p.resticTool("backup", "--time="+p.config.Slot.In(p.config.Location).Format(time.DateTime))
+	t := p.resticTool("backup", "--time="+p.config.slot().In(p.config.Location).Format(time.DateTime))
 	for _, tag := range append(tags, tagOwner+p.config.Owner, tagName+p.config.Name,
 		tagDatabase+url.QueryEscape(p.config.Database)) {
 		t.args = append(t.args, "--tag="+tag)

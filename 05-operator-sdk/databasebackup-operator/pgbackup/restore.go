@@ -201,12 +201,7 @@ func (r *restoration) fill(ctx context.Context, database string) error {
 			return err
 		}
 		isGrant := func(e entry) bool { return strings.HasPrefix(e.text, "ACL - SCHEMA public ") }
-		for _, e := range kept {
-			if isGrant(e) {
-				grants = append(grants, e)
-			}
-		}
-		kept = slices.DeleteFunc(kept, isGrant)
+		grants, kept = only(kept, isGrant), slices.DeleteFunc(kept, isGrant)
 	}
 	if err := r.load(ctx, kept, load); err != nil {
 		return err
@@ -266,12 +261,9 @@ func (r *restoration) complete(ctx context.Context, existed bool) (err error) {
 	if dumped := r.from.snapshot.tag(tagDatabase); existed || r.target != dumped {
 		r.leaveOut("settings, grants, connection limit and comment of database " + dumped)
 	} else {
-		var properties []entry
-		for _, e := range r.entries {
-			if e.is("DATABASE PROPERTIES", "DATABASE", "ACL - DATABASE") && !strings.HasPrefix(e.text, "DATABASE - ") {
-				properties = append(properties, e)
-			}
-		}
+		properties := only(r.entries, func(e entry) bool {
+			return e.is("DATABASE PROPERTIES", "DATABASE", "ACL - DATABASE") && !strings.HasPrefix(e.text, "DATABASE - ")
+		})
 		resticErr, err := r.from.restore(ctx, properties, false, tool{env: r.environment(r.serverVariables()...),
 			args: []string{"--create", databaseOption("dbname", r.target)}})
 		if code(resticErr) != 0 || code(err) != 0 {

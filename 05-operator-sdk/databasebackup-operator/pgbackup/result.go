@@ -122,22 +122,18 @@ func shorten(text string, limit int) string {
 	return text[:cut] + "…"
 }
 
-// writeResult writes the result where the kubelet reads it. That file is a mount, so it is written in place. The
-// default is used only if it exists, so that a run outside of a pod leaves no file in /dev.
+// writeResult writes the result where the kubelet reads it. That file is a mount, so it is written in place. Outside of a
+// pod it does not exist, and nothing is written.
 func writeResult(path string, encoded []byte) error {
-	flags := os.O_WRONLY | os.O_TRUNC
-	if path != defaultResult {
-		flags |= os.O_CREATE
-	}
-	f, err := os.OpenFile(path, flags, 0o644)
-	if errors.Is(err, fs.ErrNotExist) && path == defaultResult {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("write the result: %w", err)
+	if err == nil {
+		_, err = f.Write(encoded)
+		err = errors.Join(err, f.Close())
 	}
-	_, err = f.Write(encoded)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil

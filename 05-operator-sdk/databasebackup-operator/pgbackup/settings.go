@@ -2,13 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"reflect"
 	"strings"
 	"time"
+
+	"github.com/caarlos0/env/v11"
 )
 
 // Verbs, in the order of the usage line. Each is the name of a container.
@@ -32,32 +33,40 @@ const (
 )
 
 const (
-	defaultResult  = "/dev/termination-log"
-	defaultScratch = "/scratch"
-	maxWait        = 2 * time.Minute // for a server that starts
+	defaultResult = "/dev/termination-log"
+	maxWait       = 2 * time.Minute // for a server that starts
 )
 
 // Policy are the numbers of backups that retention keeps.
-type Policy struct{ Last, Daily, Weekly, Monthly, MaxAgeDays int }
+type Policy struct {
+	Last       uint16 `env:"BACKUP_KEEP_LAST" envDefault:"7"`
+	Daily      uint16 `env:"BACKUP_KEEP_DAILY"`
+	Weekly     uint16 `env:"BACKUP_KEEP_WEEKLY"`
+	Monthly    uint16 `env:"BACKUP_KEEP_MONTHLY"`
+	MaxAgeDays uint16 `env:"BACKUP_MAX_AGE_DAYS"`
+}
 
-// Config are the settings of one run. doc.go explains them.
+// Config are the settings of one run. README.md explains them.
 type Config struct {
-	Verb             string
-	Repository       string
-	Volume           string
-	Owner, Name      string
-	Snapshot         string
-	Database         string
-	RestoreUID       string
-	Host, Port, User string
-	Verify           Mode
-	Query            string
-	Slot             time.Time
-	Policy           Policy
-	Location         *time.Location
-	Wait             time.Duration
-	Scratch          string
-	Result           string
+	Verb        string
+	Repository  string         `env:"RESTIC_REPOSITORY"`
+	Volume      string         `env:"BACKUP_VOLUME"`
+	Owner       string         `env:"BACKUP_OWNER"`
+	Name        string         `env:"BACKUP_NAME"`
+	Snapshot    string         `env:"BACKUP_SNAPSHOT"`
+	Database    string         `env:"BACKUP_DATABASE"`
+	RestoreUID  string         `env:"BACKUP_RESTORE_UID"`
+	Host        string         `env:"PGHOST"`
+	Port        uint16         `env:"PGPORT" envDefault:"5432"`
+	User        string         `env:"PGUSER"`
+	Verify      Mode           `env:"BACKUP_VERIFY" envDefault:"Archive"`
+	Query       string         `env:"BACKUP_QUERY"`
+	Slot        int64          `env:"BACKUP_SLOT"` // in Unix seconds
+	Location    *time.Location `env:"BACKUP_TIME_ZONE" envDefault:"UTC"`
+	WaitSeconds uint16         `env:"BACKUP_WAIT_SECONDS" envDefault:"120"`
+	Scratch     string         `env:"BACKUP_SCRATCH" envDefault:"/scratch"`
+	Result      string         `env:"BACKUP_RESULT" envDefault:"/dev/termination-log"`
+	Policy
 
 	environ map[string]string // as given
 }
@@ -81,36 +90,23 @@ var needed = map[string]string{
 // Settings reads the settings of a verb from an environment and checks them. The error names the variable and the
 // fault. Even with an error, the Config can be used for Result.
 func Settings(verb string, environ []string) (Config, error) {
-	r := reader{values: map[string]string{}}
-	for _, pair := range environ {
-		key, value, _ := strings.Cut(pair, "=")
-		r.values[key] = value
-	}
-	wait := r.number("BACKUP_WAIT_SECONDS", 120, 86400)
-	c := Config{
-		Verb: verb, environ: r.values,
-		Repository: r.values["RESTIC_REPOSITORY"], Volume: r.values["BACKUP_VOLUME"],
-		Owner: r.values["BACKUP_OWNER"], Name: r.values["BACKUP_NAME"], Snapshot: r.values["BACKUP_SNAPSHOT"],
-		Database: r.values["BACKUP_DATABASE"], RestoreUID: r.values["BACKUP_RESTORE_UID"],
-		Host: r.values["PGHOST"], Port: strconv.Itoa(r.number("PGPORT", 5432, 65535)), User: r.values["PGUSER"],
-		Verify: Mode(r.or("BACKUP_VERIFY", string(ModeArchive))), Query: strings.TrimSpace(r.values["BACKUP_QUERY"]),
-		Slot: time.Unix(int64(r.number("BACKUP_SLOT", int(time.Now().Unix()), 1<<40)), 0).UTC(),
-		Policy: Policy{Last: r.number("BACKUP_KEEP_LAST", 7, 10000), Daily: r.number("BACKUP_KEEP_DAILY", 0, 10000),
-			Weekly: r.number("BACKUP_KEEP_WEEKLY", 0, 10000), Monthly: r.number("BACKUP_KEEP_MONTHLY", 0, 10000),
-			MaxAgeDays: r.number("BACKUP_MAX_AGE_DAYS", 0, 36500)},
-		Location: time.UTC, Wait: time.Duration(wait) * time.Second,
-		Scratch: filepath.Clean(r.or("BACKUP_SCRATCH", defaultScratch)), Result: r.or("BACKUP_RESULT", defaultResult),
+	c := Config{environ: env.ToMap(environ)}
+	err := env.ParseWithOptions(&c, env.Options{Environment: c.environ})
+	c.Verb, c.Query = verb, strings.TrimSpace(c.Query)
+	if c.Slot == 0 {
+		c.Slot = time.Now().Unix()
 	}
 	if !remote(c.Repository) {
 		c.Repository = filepath.Clean(c.Repository)
 	}
-	if location, err := time.LoadLocation(r.or("BACKUP_TIME_ZONE", "UTC")); err == nil {
-		c.Location = location
-	} else {
-		r.wrong("BACKUP_TIME_ZONE", "must be a name of the IANA database, like Europe/Berlin")
+	if wrong, ok := errors.AsType[env.ParseError](err); ok {
+		field, _ := reflect.TypeFor[Config]().FieldByName(wrong.Name)
+		return c, because(err, ReasonInvalidSettings, field.Tag.Get("env")+" has a wrong value")
 	}
-	r.check(verb)
-	return c, r.err
+	if err == nil {
+		err = c.check()
+	}
+	return c, err
 }
 
 // remote reports whether a repository is not a folder.
@@ -118,59 +114,39 @@ func remote(repository string) bool {
 	return strings.HasPrefix(repository, "s3:") || strings.HasPrefix(repository, "rest:")
 }
 
-// reader reads variables and keeps the first error.
-type reader struct {
-	values map[string]string
-	err    error
-}
+func (c Config) slot() time.Time { return time.Unix(c.Slot, 0).UTC() }
 
-func (r *reader) wrong(variable, fault string) {
-	if r.err == nil {
-		r.err = because(nil, ReasonInvalidSettings, variable+" "+fault)
-	}
-}
+func (c Config) wait() time.Duration { return time.Duration(c.WaitSeconds) * time.Second }
 
-func (r *reader) or(variable, otherwise string) string {
-	if value := r.values[variable]; value != "" {
-		return value
-	}
-	return otherwise
-}
-
-func (r *reader) number(variable string, otherwise, limit int) int {
-	n, err := strconv.Atoi(r.or(variable, strconv.Itoa(otherwise)))
-	if err != nil || n < 0 || n > limit {
-		r.wrong(variable, fmt.Sprintf("must be a whole number from 0 to %d", limit))
-	}
-	return n
-}
-
-// check checks what a verb needs, and the files that the pod mounts.
-func (r *reader) check(verb string) {
-	required, known := needed[verb]
-	if !known {
-		r.wrong("the verb", "must be one of "+strings.Join(verbs, ", "))
-	}
-	if verb == verbRestore && r.values["BACKUP_SNAPSHOT"] == "" {
+// check checks what the verb needs, and the files that the pod mounts.
+func (c Config) check() error {
+	required, known := needed[c.Verb]
+	if c.Verb == verbRestore && c.Snapshot == "" {
 		required += " BACKUP_OWNER BACKUP_NAME"
 	}
 	for variable := range strings.FieldsSeq(required) {
-		if r.values[variable] == "" {
-			r.wrong(variable, "is not set")
+		if c.environ[variable] == "" {
+			return because(nil, ReasonInvalidSettings, variable+" is not set")
 		}
 	}
-	if mode := r.values["BACKUP_VERIFY"]; !strings.Contains("|None|Archive|Restore|", "|"+mode) {
-		r.wrong("BACKUP_VERIFY", "must be None, Archive or Restore")
+	wrong := ""
+	switch {
+	case !known:
+		wrong = "the verb must be one of " + strings.Join(verbs, ", ")
+	case c.Verify != ModeNone && c.Verify != ModeArchive && c.Verify != ModeRestore:
+		wrong = "BACKUP_VERIFY must be None, Archive or Restore"
+	case !remote(c.Repository) && !filepath.IsAbs(c.Repository) && required != "":
+		wrong = "RESTIC_REPOSITORY must be a folder, or begin with s3: or rest:"
+	case strings.Contains(c.Host, ","): // libpq would try each host of a list, with the password
+		wrong = "PGHOST must be one host"
 	}
-	if repository := r.values["RESTIC_REPOSITORY"]; repository != "" && !remote(repository) && !filepath.IsAbs(repository) {
-		r.wrong("RESTIC_REPOSITORY", "must be a folder, or begin with s3: or rest:")
-	}
-	if strings.Contains(r.values["PGHOST"], ",") { // libpq would try each host of a list, with the password
-		r.wrong("PGHOST", "must be one host")
+	if wrong != "" {
+		return because(nil, ReasonInvalidSettings, wrong)
 	}
 	for variable, purpose := range files {
-		if _, err := os.Stat(r.values[variable]); r.values[variable] != "" && errors.Is(err, fs.ErrNotExist) && r.err == nil {
-			r.err = because(err, ReasonSecretNotFound, purpose)
+		if _, err := os.Stat(c.environ[variable]); c.environ[variable] != "" && errors.Is(err, fs.ErrNotExist) {
+			return because(err, ReasonSecretNotFound, purpose)
 		}
 	}
+	return nil
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -174,6 +173,9 @@ func end(t *testing.T, cmd *exec.Cmd, settings map[string]string, out, errs *byt
 	if err := json.Unmarshal(out.Bytes(), &o.result); err != nil && o.code >= 0 {
 		t.Fatalf("result %s: %v\n%s", out, err, errs)
 	}
+	if written, err := os.ReadFile(settings["BACKUP_RESULT"]); err == nil && o.code >= 0 && !bytes.Equal(written, out.Bytes()) {
+		t.Errorf("the file of the result has %q", written)
+	}
 	if out.Len() > ResultLimit {
 		t.Errorf("the result has %d bytes", out.Len())
 	}
@@ -277,8 +279,8 @@ func target(t *testing.T) map[string]string {
 	root := folder(t)
 	return map[string]string{
 		"RESTIC_REPOSITORY": root + "/db", "RESTIC_PASSWORD_FILE": write(t, root+"/password", repositoryPassword),
-		"BACKUP_VOLUME": root, "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345", "BACKUP_RESULT": root + "/result",
-		"TMPDIR": root, "BACKUP_SLOT": strconv.FormatInt(time.Now().Unix(), 10),
+		"BACKUP_VOLUME": root, "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345", "TMPDIR": root,
+		"BACKUP_RESULT": write(t, root+"/result", ""), "BACKUP_SLOT": strconv.FormatInt(time.Now().Unix(), 10),
 		"PGHOST": serverDir, "PGPORT": serverPort, "PGUSER": superuser, "PGPASSWORD": password,
 		"PGREQUIREAUTH": "scram-sha-256", "BACKUP_DATABASE": "small", "BACKUP_WAIT_SECONDS": "20", "BACKUP_VERIFY": "None"}
 }
@@ -338,10 +340,11 @@ func startPostgres() error {
 	if err := postgres.Start(); err != nil {
 		return err
 	}
-	_, err = poll(context.Background(), 30*time.Second, func() (bool, error) {
-		_, err := psql("postgres", "SELECT 1")
-		return err == nil, nil
-	})
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if _, err = psql("postgres", "SELECT 1"); err == nil {
+			break
+		}
+	}
 	if err == nil {
 		_, err = psql("postgres", "CREATE DATABASE small;")
 	}
@@ -429,9 +432,10 @@ func roles(t *testing.T, definitions ...string) {
 // await waits for a condition.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	done, err := poll(t.Context(), 30*time.Second, func() (bool, error) { return condition(), nil })
-	if err != nil || !done {
-		t.Fatalf("%s did not happen: %v", what, err)
+	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what, " did not happen")
+		}
 	}
 }
 

@@ -60,8 +60,8 @@ func (p *program) variables(names ...string) (env []string) {
 // serverVariables are the variables of a tool that connects to the server.
 func (p *program) serverVariables() []string {
 	return append(p.variables("PGPASSWORD", "PGSSLMODE", "PGSSLROOTCERT", "PGREQUIREAUTH"),
-		"PGHOST="+p.config.Host, "PGPORT="+p.config.Port, "PGUSER="+p.config.User, "PGCONNECT_TIMEOUT=10",
-		"PGAPPNAME="+applicationName("tool"), "PGOPTIONS="+p.options)
+		fmt.Sprintf("PGPORT=%d", p.config.Port), "PGHOST="+p.config.Host, "PGUSER="+p.config.User, "PGCONNECT_TIMEOUT=10",
+		"PGAPPNAME="+applicationName, "PGOPTIONS="+sessionOptions)
 }
 
 // command prepares a program in a separate process group, which ends with ctx.

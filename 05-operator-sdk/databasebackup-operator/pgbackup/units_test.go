@@ -20,7 +20,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"BACKUP_NAME": "orders-29012345", "BACKUP_DATABASE": "orders", "PGHOST": "db", "PGUSER": "keeper"}
 	for _, verb := range verbs {
 		c, err := Settings(verb, environment(complete))
-		if err != nil || c.Verify != ModeArchive || c.Policy != (Policy{Last: 7}) || c.Wait != 2*time.Minute {
+		if err != nil || c.Verify != ModeArchive || c.Policy != (Policy{Last: 7}) || c.WaitSeconds != 120 {
 			t.Errorf("%s: %+v %v", verb, c, err)
 		}
 	}
@@ -73,27 +73,32 @@ func TestResultKeepsWithinTheLimit(t *testing.T) {
 
 // Retention removes the snapshots that restic forgets or that are too old, but never the newest verified backup, the backup of this
 // run, or anything because one run had a wrong clock.
-func TestDoomed(t *testing.T) {
+func TestRetentionChooses(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC).AddDate(0, 0, n) }
-	make := func(n int, tags ...string) snapshot {
-		return snapshot{ID: fmt.Sprint(n), Time: day(n), Tags: append(tags, tagName+fmt.Sprint(n))}
+	verified := func(n int, mode Mode) backup {
+		return backup{snapshot{ID: fmt.Sprint(n), Time: day(n), Tags: []string{tagName + fmt.Sprint(n)}}, mode, nil}
 	}
+	make := func(n int) backup { return verified(n, "") }
 	for name, test := range map[string]struct {
-		all       []snapshot
+		all       []backup
 		forgotten []string
-		age       int
+		age       uint16
 		want      []string
 	}{
-		"what restic forgets":              {[]snapshot{make(3), make(2), make(1)}, []string{"1", "2"}, 0, []string{"2", "1"}},
-		"not the newest that is verified":  {[]snapshot{make(3), make(2, "verified=Archive"), make(1)}, []string{"1", "2"}, 0, []string{"1"}},
-		"not this run":                     {[]snapshot{make(3)}, []string{"3"}, 0, nil},
-		"what is too old":                  {[]snapshot{make(30), make(29), make(28), make(1)}, nil, 7, []string{"1"}},
-		"not on the word of one clock":     {[]snapshot{make(9000), make(3), make(2), make(1)}, nil, 7, nil},
-		"the newest verified is never old": {[]snapshot{make(90), make(89), make(1, "verified=Restore")}, nil, 7, nil},
+		"what restic forgets":              {[]backup{make(3), make(2), make(1)}, []string{"1", "2"}, 0, []string{"2", "1"}},
+		"not the newest that is verified":  {[]backup{make(3), verified(2, ModeArchive), make(1)}, []string{"1", "2"}, 0, []string{"1"}},
+		"not this run":                     {[]backup{make(3)}, []string{"3"}, 0, nil},
+		"what is too old":                  {[]backup{make(30), make(29), make(28), make(1)}, nil, 7, []string{"1"}},
+		"not on the word of one clock":     {[]backup{make(9000), make(3), make(2), make(1)}, nil, 7, nil},
+		"the newest verified is never old": {[]backup{make(90), make(89), verified(1, ModeRestore)}, nil, 7, nil},
 	} {
 		var names []string
-		for _, s := range doomed(test.all, test.forgotten, Policy{MaxAgeDays: test.age}, test.all[0].name()) {
-			names = append(names, s.name())
+		kept, removed := choose(test.all, test.forgotten, Policy{MaxAgeDays: test.age}, test.all[0].name())
+		for _, b := range removed {
+			names = append(names, b.name())
+		}
+		if len(kept)+len(removed) != len(test.all) {
+			t.Errorf("%s: %d stay", name, len(kept))
 		}
 		if diff := cmp.Diff(test.want, names); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
@@ -137,16 +142,5 @@ func TestContentsAreSplit(t *testing.T) {
 	}
 	if len(kept) != 15 {
 		t.Errorf("%d entries are kept", len(kept))
-	}
-}
-
-func TestStatementOfADatabase(t *testing.T) {
-	script := "SET x = 1;\nCREATE DATABASE \"a \"\"b\"\"\" WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE = 'C';\n\n" +
-		"ALTER DATABASE \"a \"\"b\"\"\" OWNER TO \"x y\";\n"
-	if have := statementAfter(script, "CREATE DATABASE "); have != "WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE = 'C'" {
-		t.Error(have)
-	}
-	if have := statementAfter(script, "ALTER DATABASE "); have != `OWNER TO "x y"` {
-		t.Error(have)
 	}
 }

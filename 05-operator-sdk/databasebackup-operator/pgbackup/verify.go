@@ -128,7 +128,7 @@ func (p *program) startScratch(ctx context.Context, dir string) (stop func(), er
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}
-	p.config.Host, p.config.Port, p.config.User, p.config.Wait = dir, "5432", scratchUser, maxWait
+	p.config.Host, p.config.Port, p.config.User, p.config.WaitSeconds = dir, 5432, scratchUser, 120
 	open, err := p.connect(ctx, maintenance)
 	if err != nil {
 		stop()
