@@ -6,7 +6,7 @@
 //	backup   dumps the database into the repository, unless the run's snapshot exists, and reads the dump back: with
 //	         pg_restore (mode Archive), or into the scratch directory (mode Restore)
 //	verify   restores the dump in the scratch directory into a server that only this container reaches, and asks the query
-//	finish   records the verification, checks the repository, removes old backups, lists the backups
+//	finish   checks the repository, records the verification, removes old backups, lists the backups
 //	restore  restores a snapshot into a database that is new or empty
 //	delete   removes all backups of an owner
 //

@@ -215,7 +215,7 @@ func TestFault9ADamagedPackFile(t *testing.T) {
 // Two owners make one repository at the same time. Each has its backups, and removes only these.
 func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
 	first := target(t)
-	second := with(first, "BACKUP_OWNER", "uid-2")
+	second := with(first, "BACKUP_OWNER", "uid-2", "BACKUP_RESULT", "")
 	must(t, verbBackup, with(first, "BACKUP_NAME", "first"), ReasonBackupSucceeded) // makes the repository
 	var out, errs, out2, errs2 bytes.Buffer
 	a, b := startRun(t, verbBackup, first, &out, &errs), startRun(t, verbBackup, second, &out2, &errs2)
