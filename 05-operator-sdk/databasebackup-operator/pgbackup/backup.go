@@ -25,7 +25,6 @@ func (p *program) backup(ctx context.Context) error {
 	if err := p.openRepository(ctx, true); err != nil {
 		return err
 	}
-	p.unlock(ctx)
 	reason := ReasonAlreadyComplete
 	taken, err := p.find(ctx)
 	if err != nil && faultOf(err).reason == ReasonSnapshotNotFound {

@@ -26,7 +26,6 @@ func (p *program) finish(ctx context.Context) error {
 	if err := p.openRepository(ctx, false); err != nil {
 		return err
 	}
-	p.unlock(ctx)
 	all, err := p.backups(ctx)
 	if err != nil {
 		return err
@@ -199,7 +198,6 @@ func (p *program) delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.unlock(ctx)
 	found, err := p.snapshots(ctx, tagOwner+p.config.Owner)
 	if err != nil {
 		return err

@@ -98,17 +98,24 @@ func (p *program) restic(ctx context.Context, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// openRepository checks that the repository can be opened, and makes it where there is none, if the caller allows that.
+// openRepository checks that the repository can be opened, and makes it where there is none, if the caller allows that. It
+// removes the locks of runs that are gone: restic knows them by their host and process, or by their age.
 func (p *program) openRepository(ctx context.Context, create bool) error {
 	if err := p.probe(ctx); err != nil {
 		return err
 	}
-	_, err := p.restic(ctx, "cat", "config")
-	if code(err) == resticNoRepository && create {
-		if _, initErr := p.restic(ctx, "init"); initErr != nil {
-			p.log.Warn("Failed to make the repository; another run may have made it", "error", initErr)
-		}
+	open := []string{"unlock"}
+	if p.config.Verb == verbRestore {
+		open = []string{"cat", "config"}
+	}
+	_, err := p.restic(ctx, open...)
+	if code(err) == 1 { // the store may refuse to delete a lock
 		_, err = p.restic(ctx, "cat", "config")
+	}
+	if code(err) == resticNoRepository && create {
+		if _, err = p.restic(ctx, "init"); err != nil { // another run may have made it
+			_, err = p.restic(ctx, "cat", "config")
+		}
 	}
 	if remote(p.config.Repository) {
 		return p.repositoryFault(ctx, err, ReasonRepositoryRefused)
@@ -193,11 +200,4 @@ func (p *program) save(ctx context.Context, tags []string, file, name string, ar
 	t.args = append(append(t.args, "--stdin-filename="+file, "--stdin-from-command", "--", name), args...)
 	t.env, t.stdout = append(t.env, p.serverVariables()...), io.Discard
 	return p.run(ctx, t)
-}
-
-// unlock removes the locks of runs that are gone: restic knows them by their host and process, or by their age.
-func (p *program) unlock(ctx context.Context) {
-	if _, err := p.restic(ctx, "unlock"); err != nil && ctx.Err() == nil {
-		p.log.Warn("Failed to remove the locks of runs that are gone", "error", err)
-	}
 }

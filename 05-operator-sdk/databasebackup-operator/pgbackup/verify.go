@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 )
 
 const (
@@ -91,50 +89,46 @@ func (p *program) tables(ctx context.Context, database string) (n int, err error
 	return n, serverFault(err)
 }
 
+// scratchSettings suit a server whose data need not survive a crash, and for many objects from one process.
+const scratchSettings = `
+listen_addresses = ''
+unix_socket_directories = '.'
+fsync = off
+full_page_writes = off
+synchronous_commit = off
+wal_level = minimal
+max_wal_senders = 0
+max_wal_size = 256MB
+shared_buffers = 32MB
+max_connections = 10
+max_locks_per_transaction = 1024
+autovacuum = off
+jit = off
+max_parallel_workers = 0
+`
+
 // startScratch makes a server that only a socket in its directory reaches, and makes it the server of the settings.
 func (p *program) startScratch(ctx context.Context, dir string) (stop func(), err error) {
-	data := filepath.Join(dir, "data")
-	err = p.run(ctx, tool{name: "initdb", env: p.environment(), stdout: p.errs, args: []string{"--pgdata=" + data,
-		"--username=" + scratchUser, "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--locale=C", "--no-sync"}})
-	if code(err) != 0 {
-		return nil, because(err, ReasonScratchFailed)
+	call := func(ctx context.Context, name string, args ...string) error {
+		return p.run(ctx, tool{name: name, args: append(args, "--pgdata="+dir), env: p.environment(), stdout: p.errs})
 	}
-	if err != nil {
-		return nil, err
+	stop = func() { _ = call(context.WithoutCancel(ctx), "pg_ctl", "stop", "--mode=immediate", "--silent") }
+	err = call(ctx, "initdb", "--username="+scratchUser, "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8",
+		"--locale=C", "--no-sync")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "postgresql.auto.conf"), []byte(scratchSettings), 0o600)
 	}
-	// The data need not survive a crash. Many objects may be restored, by one process.
-	var args []string
-	for _, setting := range []string{"listen_addresses=", "fsync=off", "full_page_writes=off", "synchronous_commit=off",
-		"wal_level=minimal", "max_wal_senders=0", "max_wal_size=256MB", "shared_buffers=32MB", "max_connections=10",
-		"max_locks_per_transaction=1024", "autovacuum=off", "jit=off", "max_parallel_workers=0"} {
-		args = append(args, "-c", setting)
+	if err == nil {
+		err = call(ctx, "pg_ctl", "start", "--wait")
 	}
-	cmd := p.command(context.WithoutCancel(ctx), tool{name: "postgres", env: p.environment(),
-		args: append(args, "-D", data, "-k", dir)})
-	if err := start(cmd); err != nil {
-		return nil, err
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	stop = func() {
-		_ = cmd.Process.Signal(syscall.SIGQUIT) // at once, because the data is removed
-		select {
-		case <-ended:
-		case <-time.After(grace):
-		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
-	}
-	p.config.Host, p.config.Port, p.config.User, p.config.WaitSeconds = dir, 5432, scratchUser, 120
-	open, err := p.connect(ctx, maintenance)
 	if err != nil {
 		stop()
+		if ctx.Err() != nil || faultOf(err).reason != ReasonFailed {
+			return nil, err
+		}
 		return nil, because(err, ReasonScratchFailed)
 	}
-	open.close()
+	p.config.Host, p.config.Port, p.config.User = dir, 5432, scratchUser
 	return stop, nil
 }
 
