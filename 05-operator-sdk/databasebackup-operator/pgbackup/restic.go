@@ -100,10 +100,14 @@ func (p *program) openRepository(ctx context.Context, create bool) error {
 	}
 	_, err := p.restic(ctx, "cat", "config")
 	if code(err) == resticNoRepository && create {
-		if _, initErr := p.restic(ctx, "init"); initErr != nil {
-			p.log.Warn("Failed to make the repository; another run may have made it", "error", initErr)
+		if err := p.probeStore(ctx, true); err != nil {
+			return err
 		}
-		_, err = p.restic(ctx, "cat", "config")
+		_, initErr := p.restic(ctx, "init")
+		_, err = p.restic(ctx, "cat", "config") // another run may have made it
+		if initErr != nil && code(err) == resticNoRepository {
+			return p.repositoryFault(ctx, initErr, ReasonRepositoryRefused)
+		}
 	}
 	if remote(p.config.Repository) {
 		return p.repositoryFault(ctx, err, ReasonRepositoryRefused)

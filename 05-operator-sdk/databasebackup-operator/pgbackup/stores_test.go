@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -42,7 +43,7 @@ func port(t *testing.T) string {
 	return port
 }
 
-// s3Store starts an S3 server with one bucket in a folder, and returns settings for a repository in it.
+// s3Store starts an S3 server with one bucket in a folder, and returns settings for an empty repository in it.
 func s3Store(t *testing.T, settings map[string]string, dir, port string, args ...string) (map[string]string, *exec.Cmd) {
 	t.Helper()
 	need(t, "rclone")
@@ -51,12 +52,13 @@ func s3Store(t *testing.T, settings map[string]string, dir, port string, args ..
 	}
 	p, _ := workplace()
 	p.give(t, dir+"/company")
+	cheapRepository(t, dir+"/company/orders")
 	var out, errs bytes.Buffer
 	cmd := process(t, &out, &errs, []string{"HOME=" + dir}, "rclone", append([]string{"serve", "s3", "--addr=127.0.0.1:" + port,
 		"--auth-key=" + storeUser + "," + storeKey, "--vfs-cache-mode=off", "--config=" + dir + "/rclone.conf", dir}, args...)...)
 	listening(t, port)
 	scheme := "http"
-	if len(args) > 0 {
+	if len(args) > 1 {
 		scheme = "https"
 	}
 	return with(settings, "RESTIC_REPOSITORY", "s3:"+scheme+"://127.0.0.1:"+port+"/company/orders", "AWS_ACCESS_KEY_ID", storeUser,
@@ -74,15 +76,51 @@ func restStore(t *testing.T, settings map[string]string, args ...string) map[str
 	return with(settings, "RESTIC_REPOSITORY", "rest:http://127.0.0.1:"+port+"/orders/")
 }
 
-// A wrong key is refused. In a wrong bucket a restore finds no repository; a backup would make the bucket, if the
-// credentials permit that.
+// A wrong key is refused. So is a bucket that does not exist, or in which nothing may be written: the program makes no
+// bucket. restic would make it, or try for a quarter of an hour.
 func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
-	settings, _ := s3Store(t, target(t), folder(t), port(t))
-	must(t, verbBackup, with(settings, "AWS_SECRET_ACCESS_KEY", "another-key"), ReasonRepositoryRefused)
-	must(t, verbBackup, with(settings, "AWS_ACCESS_KEY_ID", "nobody"), ReasonRepositoryRefused)
-	must(t, verbRestore, with(settings, "RESTIC_REPOSITORY",
-		strings.Replace(settings["RESTIC_REPOSITORY"], "/company/", "/nowhere/", 1)), ReasonRepositoryMissing)
-	verified(t, settings)
+	dir := folder(t)
+	settings, _ := s3Store(t, target(t), dir, port(t))
+	elsewhere := func(settings map[string]string, path string) map[string]string {
+		address, _, _ := strings.Cut(settings["RESTIC_REPOSITORY"], "/company/")
+		return with(settings, "RESTIC_REPOSITORY", address+path)
+	}
+	answer := func(status int, code string) map[string]string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
+		}))
+		t.Cleanup(server.Close)
+		return with(settings, "RESTIC_REPOSITORY", "s3:"+server.URL+"/company/orders")
+	}
+	readOnly, _ := s3Store(t, settings, folder(t), port(t), "--read-only")
+	noWrites := proxied(t, settings, func(_ *http.Server, r *http.Request) bool { return r.Method != http.MethodPut })
+	for name, test := range map[string]struct {
+		settings map[string]string
+		want     Reason
+	}{
+		"a wrong key":                        {with(settings, "AWS_SECRET_ACCESS_KEY", "another-key"), ReasonRepositoryRefused},
+		"a wrong user":                       {with(settings, "AWS_ACCESS_KEY_ID", "nobody"), ReasonRepositoryRefused},
+		"a bucket that does not exist":       {elsewhere(settings, "/nowhere/orders"), ReasonRepositoryRefused},
+		"one on a server that makes none":    {elsewhere(readOnly, "/nowhere/orders"), ReasonRepositoryRefused},
+		"a store that knows no bucket":       {answer(http.StatusNotFound, "NoSuchBucket"), ReasonRepositoryRefused},
+		"a store that refuses everything":    {answer(http.StatusForbidden, "AccessDenied"), ReasonRepositoryRefused},
+		"no permission to make a repository": {elsewhere(noWrites, "/company/new"), ReasonRepositoryRefused},
+		"no permission to write into one":    {noWrites, ReasonRepositoryRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			o := must(t, verbBackup, test.settings, test.want)
+			if took := time.Since(start); took > time.Minute || !strings.Contains(o.result.Message, "bucket") {
+				t.Error(took, o.result.Message)
+			}
+		})
+	}
+	if _, err := os.Stat(dir + "/nowhere"); err == nil {
+		t.Error("a bucket was made")
+	}
+	must(t, verbRestore, elsewhere(settings, "/nowhere/orders"), ReasonRepositoryMissing)
+	verified(t, elsewhere(settings, "/company/new"))
 }
 
 // The endpoint goes away while restic uploads, and the run is stopped: there is no snapshot. The next run succeeds.

@@ -275,12 +275,27 @@ func target(t *testing.T) map[string]string {
 		t.Fatal(serverErr)
 	}
 	root := folder(t)
+	cheapRepository(t, root+"/db")
 	return map[string]string{
 		"RESTIC_REPOSITORY": root + "/db", "RESTIC_PASSWORD_FILE": write(t, root+"/password", repositoryPassword),
 		"BACKUP_VOLUME": root, "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345", "BACKUP_RESULT": root + "/result",
 		"TMPDIR": root, "BACKUP_SLOT": strconv.FormatInt(time.Now().Unix(), 10),
 		"PGHOST": serverDir, "PGPORT": serverPort, "PGUSER": superuser, "PGPASSWORD": password,
 		"PGREQUIREAUTH": "scram-sha-256", "BACKUP_DATABASE": "small", "BACKUP_WAIT_SECONDS": "20", "BACKUP_VERIFY": "None"}
+}
+
+// cheapRepository makes an empty repository with a key of scrypt that costs no time (N=2). restic init chooses one that
+// takes each call of restic half a second. TestRoundTrip and the tests with a REST server have the program make it.
+func cheapRepository(t *testing.T, dir string) {
+	t.Helper()
+	p, err := workplace()
+	if err == nil {
+		err = os.CopyFS(dir, os.DirFS("testdata/repository"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.give(t, dir)
 }
 
 // earlier returns the settings of a run some hours before that of other settings.
