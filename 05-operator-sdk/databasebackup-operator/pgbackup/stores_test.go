@@ -53,8 +53,7 @@ func s3Store(t *testing.T, settings map[string]string, dir, port string, args ..
 	p, _ := workplace()
 	p.give(t, dir+"/company")
 	cheapRepository(t, dir+"/company/orders")
-	var out, errs bytes.Buffer
-	cmd := process(t, &out, &errs, []string{"HOME=" + dir}, "rclone", append([]string{"serve", "s3", "--addr=127.0.0.1:" + port,
+	cmd := process(t, nil, nil, []string{"HOME=" + dir}, "rclone", append([]string{"serve", "s3", "--addr=127.0.0.1:" + port,
 		"--auth-key=" + storeUser + "," + storeKey, "--vfs-cache-mode=off", "--config=" + dir + "/rclone.conf", dir}, args...)...)
 	listening(t, port)
 	scheme := "http"
@@ -69,9 +68,8 @@ func s3Store(t *testing.T, settings map[string]string, dir, port string, args ..
 func restStore(t *testing.T, settings map[string]string, args ...string) map[string]string {
 	t.Helper()
 	need(t, "rest-server")
-	var out, errs bytes.Buffer
 	port := port(t)
-	process(t, &out, &errs, nil, "rest-server", append([]string{"--no-auth", "--listen=127.0.0.1:" + port, "--path=" + folder(t)}, args...)...)
+	process(t, nil, nil, nil, "rest-server", append([]string{"--no-auth", "--listen=127.0.0.1:" + port, "--path=" + folder(t)}, args...)...)
 	listening(t, port)
 	return with(settings, "RESTIC_REPOSITORY", "rest:http://127.0.0.1:"+port+"/orders/")
 }

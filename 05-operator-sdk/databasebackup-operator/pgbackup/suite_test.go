@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -127,7 +128,7 @@ func write(t *testing.T, path, text string) string {
 }
 
 // process starts a program as the unprivileged user. It ends with the test.
-func process(t *testing.T, out, errs *bytes.Buffer, env []string, name string, args ...string) *exec.Cmd {
+func process(t *testing.T, out, errs io.Writer, env []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	p, err := workplace()
 	if err != nil {
@@ -136,6 +137,7 @@ func process(t *testing.T, out, errs *bytes.Buffer, env []string, name string, a
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", append(env, "PATH="+os.Getenv("PATH")), out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = grace // a tool of a killed program may hold its output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -284,8 +286,8 @@ func target(t *testing.T) map[string]string {
 		"PGREQUIREAUTH": "scram-sha-256", "BACKUP_DATABASE": "small", "BACKUP_WAIT_SECONDS": "20", "BACKUP_VERIFY": "None"}
 }
 
-// cheapRepository makes an empty repository with a key of scrypt that costs no time (N=2). restic init chooses one that
-// takes each call of restic half a second. TestRoundTrip and the tests with a REST server have the program make it.
+// cheapRepository makes an empty repository. restic init makes keys that take each call of restic half a second: the key
+// here takes none. TestRoundTrip, TestFault9WrongKeyAndWrongBucket and the tests with a REST server make a repository.
 func cheapRepository(t *testing.T, dir string) {
 	t.Helper()
 	p, err := workplace()
