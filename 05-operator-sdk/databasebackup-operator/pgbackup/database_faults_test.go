@@ -121,31 +121,33 @@ func TestFault2TheLanguageOfTheServerMakesNoDifference(t *testing.T) {
 		await(t, language, func() bool { return sql(t, "postgres", "SHOW lc_messages;") == language })
 		_, err := psql("postgres", "SELECT 1/0;")
 		spoken[err.Error()] = true
-		for name, test := range map[string]struct {
-			verb  string
-			pairs []string
-			want  Reason
-		}{
-			"wrong password":       {verbBackup, []string{"PGPASSWORD", "wrong"}, ReasonAuthenticationFailed},
-			"no such role":         {verbBackup, []string{"PGUSER", "nobody"}, ReasonAuthenticationFailed},
-			"a role without login": {verbBackup, []string{"PGUSER", "nologin"}, ReasonAuthenticationFailed},
-			"pg_hba.conf rejects":  {verbBackup, []string{"BACKUP_DATABASE", "rejected"}, ReasonAuthenticationFailed},
-			"no such database":     {verbBackup, []string{"BACKUP_DATABASE", "nowhere"}, ReasonDatabaseNotFound},
-			"no connection left": {verbBackup, []string{"PGUSER", "limited", "PGPASSWORD", "limited-password",
-				"BACKUP_WAIT_SECONDS", "0"}, ReasonTargetNotReady},
-			"no permission for a table": {verbBackup, poor, ReasonPermissionDenied},
-			"no permission to create a database": {verbRestore, append([]string{"BACKUP_DATABASE", "copy"}, poor...),
-				ReasonPermissionDenied},
-		} {
-			pairs := test.pairs
-			if test.verb == verbBackup {
-				pairs = append([]string{"BACKUP_NAME", "another"}, pairs...)
+		t.Run(language, func(t *testing.T) {
+			for name, test := range map[string]struct {
+				verb  string
+				pairs []string
+				want  Reason
+			}{
+				"wrong password":       {verbBackup, []string{"PGPASSWORD", "wrong"}, ReasonAuthenticationFailed},
+				"no such role":         {verbBackup, []string{"PGUSER", "nobody"}, ReasonAuthenticationFailed},
+				"a role without login": {verbBackup, []string{"PGUSER", "nologin"}, ReasonAuthenticationFailed},
+				"pg_hba.conf rejects":  {verbBackup, []string{"BACKUP_DATABASE", "rejected"}, ReasonAuthenticationFailed},
+				"no such database":     {verbBackup, []string{"BACKUP_DATABASE", "nowhere"}, ReasonDatabaseNotFound},
+				"no connection left": {verbBackup, []string{"PGUSER", "limited", "PGPASSWORD", "limited-password",
+					"BACKUP_WAIT_SECONDS", "0"}, ReasonTargetNotReady},
+				"no permission for a table": {verbBackup, poor, ReasonPermissionDenied},
+				"no permission to create a database": {verbRestore, append([]string{"BACKUP_DATABASE", "copy"}, poor...),
+					ReasonPermissionDenied},
+			} {
+				pairs := test.pairs
+				if test.verb == verbBackup {
+					pairs = append([]string{"BACKUP_NAME", "another"}, pairs...)
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					must(t, test.verb, with(settings, pairs...), test.want)
+				})
 			}
-			o := runProgram(t, test.verb, with(settings, pairs...))
-			if o.result.Reason != test.want {
-				t.Errorf("%s, %s: %s, want %s\n%s", language, name, o.result.Reason, test.want, o.errs)
-			}
-		}
+		})
 	}
 	if len(spoken) != 4 {
 		t.Errorf("the server did not speak four languages: %v", spoken)

@@ -20,7 +20,7 @@ func TestTenDailyBackups(t *testing.T) {
 		limit         int64 // percent of the dumps' size
 	}{
 		{"the newest rows change", "id > 99000", 20},
-		{"rows in all parts of the table change", "id % 100 = $DAY", 75},
+		{"rows in all parts of the table change", "id % 100 = $DAY", 50},
 	} {
 		t.Run(test.rows, func(t *testing.T) {
 			settings := with(target(t), "BACKUP_DATABASE", "shop")

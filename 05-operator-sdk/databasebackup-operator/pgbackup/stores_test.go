@@ -77,6 +77,7 @@ func restStore(t *testing.T, settings map[string]string, args ...string) map[str
 // A wrong key is refused. So is a bucket that does not exist, or in which nothing may be written: the program makes no
 // bucket. restic would make it, or try for a quarter of an hour.
 func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	settings, _ := s3Store(t, target(t), dir, port(t))
 	elsewhere := func(settings map[string]string, path string) map[string]string {
@@ -123,6 +124,7 @@ func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
 
 // The endpoint goes away while restic uploads, and the run is stopped: there is no snapshot. The next run succeeds.
 func TestFault9TheEndpointGoesAwayInTheMiddle(t *testing.T) {
+	t.Parallel()
 	direct, _ := s3Store(t, target(t), folder(t), port(t))
 	gone := make(chan struct{})
 	var once sync.Once
@@ -153,6 +155,7 @@ func TestFault9TheEndpointGoesAwayInTheMiddle(t *testing.T) {
 }
 
 func TestFault9ACertificateOfAnUnknownCA(t *testing.T) {
+	t.Parallel()
 	settings, dir := target(t), folder(t)
 	certificate, key := selfSigned(t, "localhost")
 	ours := write(t, dir+"/ca.crt", string(certificate))
@@ -192,6 +195,7 @@ func proxied(t *testing.T, settings map[string]string,
 
 // A store that refuses deletion gets backups. Retention and the mark of a verification give a warning.
 func TestFault9AStoreThatRefusesDeletion(t *testing.T) {
+	t.Parallel()
 	stores := map[string]func(t *testing.T) map[string]string{
 		"rest-server that only appends": func(t *testing.T) map[string]string { return restStore(t, target(t), "--append-only") },
 		"S3 with object lock": func(t *testing.T) map[string]string {
@@ -215,6 +219,7 @@ func TestFault9AStoreThatRefusesDeletion(t *testing.T) {
 }
 
 func TestFault9ARepositoryWithAnotherPassword(t *testing.T) {
+	t.Parallel()
 	settings := target(t)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 	other := with(settings, "RESTIC_PASSWORD_FILE", write(t, settings["TMPDIR"]+"/other", "another-password"))
@@ -227,6 +232,7 @@ func TestFault9ARepositoryWithAnotherPassword(t *testing.T) {
 
 // A pack file is damaged: the check and a restore find it, and nothing is removed.
 func TestFault9ADamagedPackFile(t *testing.T) {
+	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1", "BACKUP_VERIFY", "Archive")
 	must(t, verbBackup, with(earlier(settings, 24), "BACKUP_VERIFY", "None"), ReasonBackupSucceeded)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
@@ -250,6 +256,7 @@ func TestFault9ADamagedPackFile(t *testing.T) {
 
 // Two owners make one repository at the same time. Each has its backups, and removes only these.
 func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
+	t.Parallel()
 	first := target(t)
 	second := with(first, "BACKUP_OWNER", "uid-2")
 	must(t, verbBackup, with(first, "BACKUP_NAME", "first"), ReasonBackupSucceeded) // makes the repository
@@ -268,6 +275,7 @@ func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
 
 // A volume is full. The reason names it, and the next run with space succeeds.
 func TestFault9AFullVolume(t *testing.T) {
+	t.Parallel()
 	settings := target(t)
 	volume := folder(t)
 	if err := syscall.Mount("tmpfs", volume, "tmpfs", 0, "size=48m,mode=0777"); err != nil {
@@ -275,10 +283,10 @@ func TestFault9AFullVolume(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(volume, syscall.MNT_DETACH) })
 	write(t, volume+"/other", strings.Repeat("x", 14<<20)) // the rest is enough to begin, and not for the dump
-	database(t, "large", `CREATE TABLE big AS
+	database(t, "full", `CREATE TABLE big AS
 		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 80000) n;`)
 	settings = with(settings, "RESTIC_REPOSITORY", volume+"/db")
-	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "large"), ReasonRepositoryFull)
+	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "full"), ReasonRepositoryFull)
 	if err := syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"); err != nil {
 		t.Fatal(err)
 	}
@@ -297,6 +305,7 @@ func TestRoundTripWithARESTServer(t *testing.T) {
 // Old backups are removed, except the newest that is verified. Nothing is removed when a clock is wrong. Dumps of the
 // older format are listed, and stay.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1")
 	good := with(earlier(settings, 72), "BACKUP_VERIFY", "Archive")
 	must(t, verbBackup, good, ReasonBackupSucceeded)
