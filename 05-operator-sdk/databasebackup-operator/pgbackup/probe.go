@@ -1,24 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 // packSpace is the space that restic needs for one of its files.
 const packSpace = 32 << 20
 
-// probe looks at the store without restic, whose exit code is the same for most faults. Without an error, the store
-// can be reached, or the folder can be written and has space.
+// probe looks at the store without restic, whose exit code is the same for most faults, and which would make a bucket whose
+// name is mistyped. Without an error, the store can be reached, or the folder can be written and has space.
 func (p *program) probe(ctx context.Context) error {
 	if !remote(p.config.Repository) {
 		return p.probeFolder()
@@ -27,12 +33,9 @@ func (p *program) probe(ctx context.Context) error {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	store, err := url.Parse(address)
 	if err != nil {
 		return because(err, ReasonInvalidSettings, "RESTIC_REPOSITORY has no address that can be used")
-	}
-	if user := p.config.environ["RESTIC_REST_USERNAME"]; user != "" {
-		request.SetBasicAuth(user, p.config.environ["RESTIC_REST_PASSWORD"])
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
 	if text, err := os.ReadFile(p.config.environ["RESTIC_CACERT"]); err == nil { // restic trusts no other CA then
@@ -40,21 +43,61 @@ func (p *program) probe(ctx context.Context) error {
 		pool.AppendCertsFromPEM(text)
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	ask := p.askServer
+	if kind == "s3" {
+		ask = p.askForBucket
+	}
+	status, err := ask(ctx, transport, store)
 	switch {
 	case isTLS(err):
 		return because(err, ReasonTLSFailed, "the store")
 	case err != nil:
 		return because(err, ReasonRepositoryUnreachable)
-	}
-	_ = response.Body.Close()
-	switch status := response.StatusCode; {
 	case status >= http.StatusInternalServerError:
-		return because(nil, ReasonRepositoryUnreachable, "it answers with status "+response.Status)
+		return because(nil, ReasonRepositoryUnreachable, fmt.Sprintf("it answers with status %d", status))
+	case kind == "s3" && status == http.StatusNotFound:
+		return because(nil, ReasonRepositoryRefused, "the bucket does not exist")
 	case kind == "rest" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		return because(nil, ReasonRepositoryRefused)
 	}
 	return nil
+}
+
+// askServer returns the status of the answer of a REST server.
+func (p *program) askServer(ctx context.Context, transport http.RoundTripper, store *url.URL) (status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, store.String(), nil)
+	if err != nil {
+		return 0, err
+	}
+	if user := p.config.environ["RESTIC_REST_USERNAME"]; user != "" {
+		request.SetBasicAuth(user, p.config.environ["RESTIC_REST_PASSWORD"])
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// askForBucket returns the status of the answer of an S3 store about the bucket of the repository.
+func (p *program) askForBucket(ctx context.Context, transport http.RoundTripper, store *url.URL) (status int, err error) {
+	client, err := minio.New(store.Host, &minio.Options{Secure: store.Scheme == "https", Transport: transport, MaxRetries: 1,
+		Region: cmp.Or(p.config.environ["AWS_DEFAULT_REGION"], "us-east-1"),
+		Creds:  credentials.NewStaticV4(p.config.environ["AWS_ACCESS_KEY_ID"], p.config.environ["AWS_SECRET_ACCESS_KEY"], "")})
+	if err != nil {
+		return 0, err
+	}
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(store.Path, "/"), "/")
+	exists, err := client.BucketExists(ctx, bucket)
+	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok {
+		return answer.StatusCode, nil
+	}
+	if err == nil && !exists {
+		status = http.StatusNotFound
+	}
+	return status, err
 }
 
 // probeFolder checks that a folder can be read, and that it can be written and has space unless the run only reads.

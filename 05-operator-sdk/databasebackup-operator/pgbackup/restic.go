@@ -113,8 +113,12 @@ func (p *program) openRepository(ctx context.Context, create bool) error {
 		_, err = p.restic(ctx, "cat", "config")
 	}
 	if code(err) == resticNoRepository && create {
-		if _, err = p.restic(ctx, "init"); err != nil { // another run may have made it
+		_, initErr := p.restic(ctx, "init")
+		if err = initErr; err != nil { // another run may have made it
 			_, err = p.restic(ctx, "cat", "config")
+		}
+		if code(err) == resticNoRepository {
+			err = initErr
 		}
 	}
 	if remote(p.config.Repository) {

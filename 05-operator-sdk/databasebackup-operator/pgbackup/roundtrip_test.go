@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// A backup is taken, verified, listed, and restored into a new database of another name.
+// A repository is made. A backup is taken, verified, listed, and restored into a new database of another name.
 func TestRoundTrip(t *testing.T) {
 	settings := target(t)
+	settings["RESTIC_REPOSITORY"] += "-new"
 	dropAfter(t, "copy")
 	verify, finish := verified(t, with(settings, "BACKUP_QUERY", "SELECT count(*) FROM t"))
 	if verify.result.Restored.Tables != 1 {

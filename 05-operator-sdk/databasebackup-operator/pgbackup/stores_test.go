@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -42,7 +43,7 @@ func port(t *testing.T) string {
 	return port
 }
 
-// s3Store starts an S3 server with one bucket in a folder, and returns settings for a repository in it.
+// s3Store starts an S3 server with one bucket in a folder, and returns settings for an empty repository in it.
 func s3Store(t *testing.T, settings map[string]string, dir, port string, args ...string) (map[string]string, *exec.Cmd) {
 	t.Helper()
 	need(t, "rclone")
@@ -51,12 +52,12 @@ func s3Store(t *testing.T, settings map[string]string, dir, port string, args ..
 	}
 	p, _ := workplace()
 	p.give(t, dir+"/company")
-	var out, errs bytes.Buffer
-	cmd := process(t, &out, &errs, []string{"HOME=" + dir}, "rclone", append([]string{"serve", "s3", "--addr=127.0.0.1:" + port,
+	cheapRepository(t, dir+"/company/orders")
+	cmd := process(t, nil, nil, []string{"HOME=" + dir}, "rclone", append([]string{"serve", "s3", "--addr=127.0.0.1:" + port,
 		"--auth-key=" + storeUser + "," + storeKey, "--vfs-cache-mode=off", "--config=" + dir + "/rclone.conf", dir}, args...)...)
 	listening(t, port)
 	scheme := "http"
-	if len(args) > 0 {
+	if len(args) > 1 {
 		scheme = "https"
 	}
 	return with(settings, "RESTIC_REPOSITORY", "s3:"+scheme+"://127.0.0.1:"+port+"/company/orders", "AWS_ACCESS_KEY_ID", storeUser,
@@ -67,26 +68,63 @@ func s3Store(t *testing.T, settings map[string]string, dir, port string, args ..
 func restStore(t *testing.T, settings map[string]string, args ...string) map[string]string {
 	t.Helper()
 	need(t, "rest-server")
-	var out, errs bytes.Buffer
 	port := port(t)
-	process(t, &out, &errs, nil, "rest-server", append([]string{"--no-auth", "--listen=127.0.0.1:" + port, "--path=" + folder(t)}, args...)...)
+	process(t, nil, nil, nil, "rest-server", append([]string{"--no-auth", "--listen=127.0.0.1:" + port, "--path=" + folder(t)}, args...)...)
 	listening(t, port)
 	return with(settings, "RESTIC_REPOSITORY", "rest:http://127.0.0.1:"+port+"/orders/")
 }
 
-// A wrong key is refused. In a wrong bucket a restore finds no repository; a backup would make the bucket, if the
-// credentials permit that.
+// A wrong key is refused. So is a bucket that does not exist, or in which nothing may be written: the program makes no
+// bucket. restic would make it, or try for a quarter of an hour.
 func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
-	settings, _ := s3Store(t, target(t), folder(t), port(t))
-	must(t, verbBackup, with(settings, "AWS_SECRET_ACCESS_KEY", "another-key"), ReasonRepositoryRefused)
-	must(t, verbBackup, with(settings, "AWS_ACCESS_KEY_ID", "nobody"), ReasonRepositoryRefused)
-	must(t, verbRestore, with(settings, "RESTIC_REPOSITORY",
-		strings.Replace(settings["RESTIC_REPOSITORY"], "/company/", "/nowhere/", 1)), ReasonRepositoryMissing)
-	verified(t, settings)
+	t.Parallel()
+	dir := folder(t)
+	settings, _ := s3Store(t, target(t), dir, port(t))
+	elsewhere := func(settings map[string]string, path string) map[string]string {
+		address, _, _ := strings.Cut(settings["RESTIC_REPOSITORY"], "/company/")
+		return with(settings, "RESTIC_REPOSITORY", address+path)
+	}
+	answer := func(status int, code string) map[string]string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
+		}))
+		t.Cleanup(server.Close)
+		return with(settings, "RESTIC_REPOSITORY", "s3:"+server.URL+"/company/orders")
+	}
+	readOnly, _ := s3Store(t, settings, folder(t), port(t), "--read-only")
+	noWrites := proxied(t, settings, func(_ *http.Server, r *http.Request) bool { return r.Method != http.MethodPut })
+	for name, test := range map[string]struct {
+		settings map[string]string
+		want     Reason
+	}{
+		"a wrong key":                        {with(settings, "AWS_SECRET_ACCESS_KEY", "another-key"), ReasonRepositoryRefused},
+		"a wrong user":                       {with(settings, "AWS_ACCESS_KEY_ID", "nobody"), ReasonRepositoryRefused},
+		"a bucket that does not exist":       {elsewhere(settings, "/nowhere/orders"), ReasonRepositoryRefused},
+		"one on a server that makes none":    {elsewhere(readOnly, "/nowhere/orders"), ReasonRepositoryRefused},
+		"a store that knows no bucket":       {answer(http.StatusNotFound, "NoSuchBucket"), ReasonRepositoryRefused},
+		"a store that refuses everything":    {answer(http.StatusForbidden, "AccessDenied"), ReasonRepositoryRefused},
+		"no permission to make a repository": {elsewhere(noWrites, "/company/new"), ReasonRepositoryRefused},
+		"no permission to write into one":    {noWrites, ReasonRepositoryRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			o := must(t, verbBackup, test.settings, test.want)
+			if took := time.Since(start); took > time.Minute || !strings.Contains(o.result.Message, "bucket") {
+				t.Error(took, o.result.Message)
+			}
+		})
+	}
+	if _, err := os.Stat(dir + "/nowhere"); err == nil {
+		t.Error("a bucket was made")
+	}
+	must(t, verbRestore, elsewhere(settings, "/nowhere/orders"), ReasonRepositoryMissing)
+	verified(t, elsewhere(settings, "/company/new"))
 }
 
 // The endpoint goes away while restic uploads, and the run is stopped: there is no snapshot. The next run succeeds.
 func TestFault9TheEndpointGoesAwayInTheMiddle(t *testing.T) {
+	t.Parallel()
 	direct, _ := s3Store(t, target(t), folder(t), port(t))
 	gone := make(chan struct{})
 	var once sync.Once
@@ -117,6 +155,7 @@ func TestFault9TheEndpointGoesAwayInTheMiddle(t *testing.T) {
 }
 
 func TestFault9ACertificateOfAnUnknownCA(t *testing.T) {
+	t.Parallel()
 	settings, dir := target(t), folder(t)
 	certificate, key := selfSigned(t, "localhost")
 	ours := write(t, dir+"/ca.crt", string(certificate))
@@ -156,6 +195,7 @@ func proxied(t *testing.T, settings map[string]string,
 
 // A store that refuses deletion gets backups. Retention and the mark of a verification give a warning.
 func TestFault9AStoreThatRefusesDeletion(t *testing.T) {
+	t.Parallel()
 	stores := map[string]func(t *testing.T) map[string]string{
 		"rest-server that only appends": func(t *testing.T) map[string]string { return restStore(t, target(t), "--append-only") },
 		"S3 with object lock": func(t *testing.T) map[string]string {
@@ -179,6 +219,7 @@ func TestFault9AStoreThatRefusesDeletion(t *testing.T) {
 }
 
 func TestFault9ARepositoryWithAnotherPassword(t *testing.T) {
+	t.Parallel()
 	settings := target(t)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 	other := with(settings, "RESTIC_PASSWORD_FILE", write(t, settings["TMPDIR"]+"/other", "another-password"))
@@ -191,6 +232,7 @@ func TestFault9ARepositoryWithAnotherPassword(t *testing.T) {
 
 // A pack file is damaged: the check and a restore find it, and nothing is removed.
 func TestFault9ADamagedPackFile(t *testing.T) {
+	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1", "BACKUP_VERIFY", "Archive")
 	must(t, verbBackup, with(earlier(settings, 24), "BACKUP_VERIFY", "None"), ReasonBackupSucceeded)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
@@ -214,6 +256,7 @@ func TestFault9ADamagedPackFile(t *testing.T) {
 
 // Two owners make one repository at the same time. Each has its backups, and removes only these.
 func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
+	t.Parallel()
 	first := target(t)
 	second := with(first, "BACKUP_OWNER", "uid-2", "BACKUP_RESULT", "")
 	must(t, verbBackup, with(first, "BACKUP_NAME", "first"), ReasonBackupSucceeded) // makes the repository
@@ -232,6 +275,7 @@ func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
 
 // A volume is full. The reason names it, and the next run with space succeeds.
 func TestFault9AFullVolume(t *testing.T) {
+	t.Parallel()
 	settings := target(t)
 	volume := folder(t)
 	if err := syscall.Mount("tmpfs", volume, "tmpfs", 0, "size=48m,mode=0777"); err != nil {
@@ -239,10 +283,10 @@ func TestFault9AFullVolume(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(volume, syscall.MNT_DETACH) })
 	write(t, volume+"/other", strings.Repeat("x", 14<<20)) // the rest is enough to begin, and not for the dump
-	database(t, "large", `CREATE TABLE big AS
+	database(t, "full", `CREATE TABLE big AS
 		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 80000) n;`)
 	settings = with(settings, "RESTIC_REPOSITORY", volume+"/db")
-	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "large"), ReasonRepositoryFull)
+	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "full"), ReasonRepositoryFull)
 	if err := syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"); err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +305,7 @@ func TestRoundTripWithARESTServer(t *testing.T) {
 // Old backups are removed, except the newest that is verified. Nothing is removed when a clock is wrong. Dumps of the
 // older format are listed, and stay.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1")
 	good := with(earlier(settings, 72), "BACKUP_VERIFY", "Archive")
 	must(t, verbBackup, good, ReasonBackupSucceeded)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -126,7 +127,7 @@ func write(t *testing.T, path, text string) string {
 }
 
 // process starts a program as the unprivileged user. It ends with the test.
-func process(t *testing.T, out, errs *bytes.Buffer, env []string, name string, args ...string) *exec.Cmd {
+func process(t *testing.T, out, errs io.Writer, env []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	p, err := workplace()
 	if err != nil {
@@ -135,6 +136,7 @@ func process(t *testing.T, out, errs *bytes.Buffer, env []string, name string, a
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", append(env, "PATH="+os.Getenv("PATH")), out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = grace // a tool of a killed program may hold its output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -277,12 +279,27 @@ func target(t *testing.T) map[string]string {
 		t.Fatal(serverErr)
 	}
 	root := folder(t)
+	cheapRepository(t, root+"/db")
 	return map[string]string{
 		"RESTIC_REPOSITORY": root + "/db", "RESTIC_PASSWORD_FILE": write(t, root+"/password", repositoryPassword),
 		"BACKUP_VOLUME": root, "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345", "TMPDIR": root,
 		"BACKUP_RESULT": write(t, root+"/result", ""), "BACKUP_SLOT": strconv.FormatInt(time.Now().Unix(), 10),
 		"PGHOST": serverDir, "PGPORT": serverPort, "PGUSER": superuser, "PGPASSWORD": password,
 		"PGREQUIREAUTH": "scram-sha-256", "BACKUP_DATABASE": "small", "BACKUP_WAIT_SECONDS": "20", "BACKUP_VERIFY": "None"}
+}
+
+// cheapRepository makes an empty repository. restic init makes keys that take each call of restic half a second: the key
+// here takes none. TestRoundTrip, TestFault9WrongKeyAndWrongBucket and the tests with a REST server make a repository.
+func cheapRepository(t *testing.T, dir string) {
+	t.Helper()
+	p, err := workplace()
+	if err == nil {
+		err = os.CopyFS(dir, os.DirFS("testdata/repository"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.give(t, dir)
 }
 
 // earlier returns the settings of a run some hours before that of other settings.
