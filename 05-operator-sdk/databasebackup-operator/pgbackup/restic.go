@@ -121,10 +121,15 @@ func (p *program) openRepository(ctx context.Context, create bool) error {
 			err = initErr
 		}
 	}
+	return p.repositoryFault(ctx, err, p.cannotRead())
+}
+
+// cannotRead is the reason why restic cannot read a repository that is there.
+func (p *program) cannotRead() Reason {
 	if remote(p.config.Repository) {
-		return p.repositoryFault(ctx, err, ReasonRepositoryRefused)
+		return ReasonRepositoryRefused
 	}
-	return p.repositoryFault(ctx, err, ReasonRepositoryDamaged)
+	return ReasonRepositoryDamaged
 }
 
 // repositoryFault gives a failure of restic its reason: by its exit code, then by a look at the store, then the reason
@@ -150,7 +155,7 @@ func (p *program) repositoryFault(ctx context.Context, err error, otherwise Reas
 func (p *program) snapshots(ctx context.Context, tags ...string) (found []snapshot, err error) {
 	out, err := p.restic(ctx, "snapshots", "--tag="+strings.Join(tags, ","))
 	if err != nil {
-		return nil, p.repositoryFault(ctx, err, ReasonRepositoryDamaged)
+		return nil, p.repositoryFault(ctx, err, p.cannotRead())
 	}
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		return nil, fmt.Errorf("read the list of snapshots: %w", err)

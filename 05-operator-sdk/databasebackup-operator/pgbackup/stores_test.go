@@ -118,7 +118,8 @@ func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
 	if _, err := os.Stat(dir + "/nowhere"); err == nil {
 		t.Error("a bucket was made")
 	}
-	must(t, verbRestore, elsewhere(settings, "/nowhere/orders"), ReasonRepositoryMissing)
+	must(t, verbRestore, elsewhere(settings, "/nowhere/orders"), ReasonRepositoryRefused)
+	must(t, verbRestore, elsewhere(settings, "/company/nothing"), ReasonRepositoryMissing)
 	verified(t, elsewhere(settings, "/company/new"))
 }
 
