@@ -34,6 +34,9 @@ func (p *program) probe(ctx context.Context) error {
 // so that a mistyped name would get backups.
 func (p *program) probeStore(ctx context.Context, bucket bool) error {
 	kind, address, _ := strings.Cut(p.config.Repository, ":")
+	if bucket && kind != "s3" {
+		return nil
+	}
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
 	}
@@ -45,9 +48,6 @@ func (p *program) probeStore(ctx context.Context, bucket bool) error {
 		request.SetBasicAuth(user, p.config.environ["RESTIC_REST_PASSWORD"])
 	}
 	if bucket {
-		if kind != "s3" {
-			return nil
-		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(request.URL.Path, "/"), "/")
 		request.URL.Path = "/" + name + "/"
 		p.sign(request, now())
