@@ -1,5 +1,5 @@
-// Command golangci-lint is the linter of that name with two plugins: kube-api-linter knows the conventions of Kubernetes
-// for API types, and logcheck knows the conventions for structured logs.
+// Command golangci-lint is the linter of that name with two plugins: kube-api-linter knows the conventions of
+// Kubernetes for API types, and logcheck knows the conventions for structured logs.
 package main
 
 import (
