@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Prints the number of lines of the repository, by chapter and in all, beside the limits. Generated code is not counted.
-# The column "around" has stages, API types and testenv, "hardening" the packages around a finished operator. `make sync`
-# writes the files that sync.yaml names as copies.
+# Prints the number of lines of the repository, by chapter and in all, beside the limits. Generated code is not counted, and
+# a file that `make sync` copies counts once: its copies, the targets in sync.yaml, do not. Packages that only tests use
+# (testenv, programtest, utils, webhooktest, testoperator) are tests. The column "around" has stages and API types,
+# "hardening" the packages around a finished operator.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,26 +14,33 @@ git ls-files -z '*.go' '*.md' | xargs -0 wc -l | awk '
     if (path ~ /\.md$/) return "pages"
     if (path ~ /_test\.go$/) return "tests"
     if (path ~ /zz_|\/generated\/|applyconfiguration\/|\/pkg\/client/) return ""
-    if (path ~ /\/(stages|testenv|apis|api)\//) return "around"
+    if (path ~ /\/(testenv|programtest|utils|webhooktest|testoperator)\//) return "tests"
+    if (path ~ /\/(stages|apis|api)\//) return "around"
     if (path ~ /\/(hardening|owned|conditions)\//) return "hardening"
     return "core"
   }
+  # The tests of a copied folder stay beside its source, so a test below a copy is none.
   function copied(path, i) {
-    for (i in copies) if (path == copies[i] || index(path, copies[i] "/") == 1) return 1
+    for (i in copies) if (path == copies[i]) return 1
+    for (i in copies) if (path !~ /_test\.go$/ && index(path, copies[i] "/") == 1) return 1
+  }
+  function place(path, part, n) {
+    n = split(path, part, "/")
+    if (n == 1) return "."
+    if (path ~ /^scripts\/(lab\/engine\/)?examine\//) return "scripts, examine"
+    if (part[1] == "05-operator-sdk" && n > 2 || part[2] == "lab") return part[1] "/" part[2]
+    return part[1]
   }
   BEGIN { split(ENVIRON["copies"], copies, "\n") }
   $2 == "total" || !(k = kind($2)) { next }
+  copied($2) { copies_left_out += $1; next }
   {
-    n = split($2, part, "/")
-    place = n == 1 ? "." : part[1]
-    if (place == "05-operator-sdk" && n > 2) place = place "/" part[2]
-    if (place == "scripts" && n > 2 && part[2] == "lab") place = "scripts/lab"
-    if (!(place in known)) { known[place]; order[++places] = place }
-    count[place, k] += $1; total[k] += $1
+    p = place($2)
+    if (!(p in known)) { known[p]; order[++places] = p }
+    count[p, k] += $1; total[k] += $1
     if (k == "pages" || k == "tests") next
-    total["go"] += $1
-    if (copied($2)) total["copies"] += $1
-    if (part[1] == "scripts") total["scripts"] += $1
+    go[p] += $1; total["go"] += $1
+    if (p ~ /^scripts/) total["scripts"] += $1
   }
   END {
     split("core hardening around tests pages", kinds, " ")
@@ -43,8 +51,9 @@ git ls-files -z '*.go' '*.md' | xargs -0 wc -l | awk '
       printf row, p, count[p, "core"], count[p, "hardening"], count[p, "around"], count[p, "tests"], count[p, "pages"]
     }
     printf row, "all", total["core"], total["hardening"], total["around"], total["tests"], total["pages"]
-    printf "\nGo without tests and generated code: %d lines, at most 56000; %d of them are copies\n",
-      total["go"], total["copies"]
-    printf "Tests: %d lines, at most 43000\n", total["tests"]
-    printf "Go in scripts, without tests: %d lines, at most 28000\n", total["scripts"]
+    printf "\nGo without tests and generated code: %d lines, at most 54000\n", total["go"]
+    printf "Go in scripts, without tests: %d lines, at most 34500; %d of them are examine\n",
+      total["scripts"], go["scripts, examine"]
+    printf "Tests: %d lines, at most 42500\n", total["tests"]
+    printf "Copies that are not counted: %d lines\n", copies_left_out
   }'

@@ -1,5 +1,5 @@
-// Command golangci-lint is the linter of that name with plugins: kube-api-linter knows the conventions of Kubernetes
-// for API types, logcheck knows the conventions for structured logs, and terms knows the words of this repository.
+// Command golangci-lint is the linter of that name with two plugins: kube-api-linter knows the conventions of
+// Kubernetes for API types, and logcheck knows the conventions for structured logs.
 package main
 
 import (
@@ -11,8 +11,6 @@ import (
 
 	_ "sigs.k8s.io/kube-api-linter"
 	_ "sigs.k8s.io/logtools/logcheck/gclplugin"
-
-	_ "example.com/operator-workshop/scripts/linters/terms"
 )
 
 func main() {

@@ -39,7 +39,9 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Setenv("IS_PROGRAM", "yes")
+	if err := os.Setenv("IS_PROGRAM", "yes"); err != nil {
+		panic(err)
+	}
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }))
 }

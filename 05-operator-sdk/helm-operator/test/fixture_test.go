@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	testenv.OnInterrupt(func() { os.RemoveAll(folder) })
+	testenv.OnInterrupt(func() { _ = os.RemoveAll(folder) }) // the process ends, and the folder is temporary
 	binary = filepath.Join(folder, "helm-operator")
 	code := testenv.Main(m, func(cfg *rest.Config) error {
 		config = cfg
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		return build.Run()
 	}, crd)
-	os.RemoveAll(folder)
+	_ = os.RemoveAll(folder) // it is temporary, and the result is that of the tests
 	os.Exit(code)
 }
 

@@ -123,10 +123,8 @@ func (w workshop) lintProse(dirs []string) step {
 			return nil
 		}
 		config := filepath.Join(w.root, lintModule, "terms", "vale.ini")
-		err := foreground(w.program(ctx, filepath.Join(w.bin(), vale),
+		return foreground(w.program(ctx, filepath.Join(w.bin(), vale),
 			append([]string{"--config", config, "--output=line"}, files...)...), out)
-		pages := slices.DeleteFunc(files, func(file string) bool { return filepath.Ext(file) != ".md" })
-		return errors.Join(err, w.lintGrades(ctx, out, pages))
 	}}
 }
 

@@ -60,7 +60,7 @@ func TestNoCommandSignalsAStranger(t *testing.T) {
 				t.Fatal(err)
 			}
 			if file.ended {
-				held.Close()
+				_ = held.Close() // a lock ends with its file
 			}
 			before := files(c.state)
 			isRefused(t, c, file.says)
@@ -69,7 +69,7 @@ func TestNoCommandSignalsAStranger(t *testing.T) {
 			})) {
 				t.Errorf("the files %q became %q", before, after)
 			}
-			held.Close()
+			_ = held.Close() // it may be closed already
 			if err := os.RemoveAll(c.dir()); err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,9 @@ func TestProcessesOfOtherUsersAreSkipped(t *testing.T) {
 	if err := c.Status(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), ErrNoCluster.Error()) {
 		t.Errorf("status: %v", err)
 	}
-	input.Close()
+	if err := input.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := theirs.Wait(); err == nil || err.Error() != "exit status 1" { // `read` at the end of its input
 		t.Errorf("the process of another user: %v", err)
 	}

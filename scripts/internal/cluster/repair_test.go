@@ -309,7 +309,7 @@ func TestCommandsAtOnce(t *testing.T) {
 			}
 		}()
 		t.Cleanup(func() { _ = other.Process.Kill() })
-		defer other.Wait()
+		defer func() { _ = other.Wait() }() // the state of the clusters is the result
 	}
 	up(t, one) // a third `up` of the same cluster
 	up(t, two)

@@ -24,14 +24,14 @@ func Try(path string) (*os.File, error) {
 			return nil, err
 		}
 		if err := flock(f, unix.LOCK_EX); err != nil {
-			f.Close()
+			_ = f.Close() // the error of flock is the result
 			return nil, err
 		}
 		// The last holder may have removed the file: a lock on a removed file would exclude no other process.
 		if isAt(f, path) {
 			return f, nil
 		}
-		f.Close()
+		_ = f.Close() // the removed file has no user
 	}
 }
 
@@ -63,7 +63,7 @@ func Acquire(ctx context.Context, path string, waiting func(owner string)) (rele
 			_ = f.Truncate(0)
 			host, _ := os.Hostname()
 			_, _ = fmt.Fprintf(f, "%d on %s\n", os.Getpid(), host)
-			return func() { f.Close() }, nil
+			return func() { _ = f.Close() }, nil // the lock ends with the open file, also after an error
 		}
 		if !errors.Is(err, ErrHeld) {
 			return nil, err

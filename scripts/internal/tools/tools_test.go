@@ -133,8 +133,8 @@ func TestProgressMovesAndEndsWithATotal(t *testing.T) {
 	}
 	for _, found := range regexp.MustCompile(`(\d+) of (\d+)`).FindAllStringSubmatch(text, -1) {
 		var done, total int
-		if fmt.Sscan(found[1]+" "+found[2], &done, &total); done > total {
-			t.Errorf("%s is more than all", found[0])
+		if _, err := fmt.Sscan(found[1]+" "+found[2], &done, &total); err != nil || done > total {
+			t.Errorf("%s is more than all: %v", found[0], err)
 		}
 	}
 	moving := &output{}
