@@ -64,7 +64,7 @@ func refusedPort() (*http.Response, error) {
 	answer := httptest.NewRecorder()
 	answer.Header().Set("Content-Type", "application/json")
 	answer.WriteHeader(http.StatusUnprocessableEntity)
-	answer.WriteString(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,` +
+	_, _ = answer.WriteString(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,` +
 		`"message":"taken","details":{"causes":[` +
 		`{"reason":"FieldValueInvalid","field":"spec.ports[0].nodePort","message":"provided port is already allocated"}]}}`)
 	return answer.Result(), nil
@@ -183,13 +183,13 @@ func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
 	}
 	for range 5 {
 		scale()
-		b.reconcileNow()
+		b.reconciledNow()
 	}
 	if c := b.condition(owned.Degraded); c.Status != metav1.ConditionFalse {
 		t.Errorf("before a correction has to wait: %+v", c)
 	}
 	scale()
-	b.reconcileNow()
+	b.reconciledNow()
 	c := b.condition(owned.Degraded)
 	want := "Deployment myweb: autoscaler (by the subresource scale) sets spec.replicas again and again, and so does this " +
 		"MyWeb: an autoscaler belongs on the scale of the MyWeb: its scaleTargetRef must name MyWeb myweb"
@@ -197,7 +197,7 @@ func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
 		t.Errorf("a correction has to wait: %+v", c)
 	}
 	before := b.writes()
-	b.reconcileNow()
+	b.reconciledNow()
 	b.clock.SetTime(b.clock.Now().Add(15 * time.Second))
 	if n := b.writes() - before; n != 0 {
 		t.Errorf("%d writes while the correction has to wait", n)
@@ -208,7 +208,7 @@ func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
 		t.Errorf("after the backoff: %d replicas, %+v", n, result)
 	}
 	b.roll(1)
-	b.reconcileNow()
+	b.reconciledNow()
 	if c := b.condition(owned.Degraded); c.Reason != hardening.ReasonFieldConflict {
 		t.Errorf("just after a correction: %+v", c)
 	}
@@ -235,7 +235,7 @@ func TestARolloutThatStandsStillIsReported(t *testing.T) {
 	b := newFixture(t, func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) })
 	b.reconciled()
 	b.roll(1)
-	b.reconcileLater()
+	b.reconciled()
 	b.reconciled() // a minute later
 	if s := get(b, &webv1.MyWeb{}).Status; s.Completed || s.ReadyReplicas != 1 {
 		t.Errorf("status is %+v", s)

@@ -134,6 +134,13 @@ func (b *fixture) reconcileNow() (ctrl.Result, error) {
 	return b.Reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key})
 }
 
+// reconciledNow reconciles once, at the same time as the last, without an error.
+func (b *fixture) reconciledNow() {
+	b.t.Helper()
+	_, err := b.reconcileNow()
+	b.must(err)
+}
+
 // reconciled reconciles a minute later, without an error, and returns how many writes that sent.
 func (b *fixture) reconciled() int64 {
 	b.t.Helper()

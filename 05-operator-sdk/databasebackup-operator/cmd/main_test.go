@@ -20,8 +20,6 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-const name = "databasebackup-operator"
-
 // served waits until the named DatabaseBackup has its Job, and returns the Job.
 func (f *fixture) served(name string) *batchv1.Job {
 	f.t.Helper()

@@ -368,9 +368,9 @@ func TestNoSecretOnACommandLine(t *testing.T) {
 			}
 		}
 		select {
-		case <-done:
-			if !seen["restic"] || !seen["pg_dump"] {
-				t.Errorf("restic and pg_dump were not seen")
+		case err := <-done:
+			if err != nil || !seen["restic"] || !seen["pg_dump"] {
+				t.Errorf("%v, or restic and pg_dump were not seen", err)
 			}
 			return
 		default:

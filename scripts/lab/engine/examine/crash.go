@@ -96,7 +96,7 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 		}
 	}()
 	stop := t.supervise()
-	defer stop()
+	defer func() { _ = stop() }() // the last line returns the error of a run without another
 	if err := t.create(); err != nil {
 		return f, false, err
 	}

@@ -60,7 +60,7 @@ func (r *run) isLock(e ledger.Entry) bool {
 // cleanNamespaces waits until the children of a sample without a namespace are gone, because the next sample has the
 // same children. It deletes children that stay.
 func (t *trial) cleanNamespaces(ctx context.Context) {
-	for begin, forced := time.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; fixture.Pause(ctx,
+	for begin, forced := time.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; _ = fixture.Pause(ctx,
 		50*time.Millisecond) {
 		if forced = forced || time.Since(begin) > 15*time.Second; !forced {
 			continue

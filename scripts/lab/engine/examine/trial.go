@@ -131,7 +131,7 @@ func (t *trial) clean() {
 	defer cancel()
 	name := t.target.sample.GetName()
 	_ = t.samples().Delete(ctx, name, metav1.DeleteOptions{})
-	for begin := time.Now(); ctx.Err() == nil; fixture.Pause(ctx, 50*time.Millisecond) {
+	for begin := time.Now(); ctx.Err() == nil; _ = fixture.Pause(ctx, 50*time.Millisecond) {
 		u, err := t.samples().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			break

@@ -46,7 +46,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}()
 	l.must(hold.Await(t.Context(), 1))
 	l.must(p.Close())
-	<-held
+	if err := <-held; err == nil {
+		t.Error("a request succeeded that the closed proxy held")
+	}
 	for range frozen.ResultChan() {
 	}
 	for range open.ResultChan() {
@@ -87,7 +89,9 @@ func TestUpgrade(t *testing.T) {
 		}
 		defer conn.Close()
 		fmt.Fprint(both, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		both.Flush()
+		if err := both.Flush(); err != nil {
+			return
+		}
 		_, _ = io.Copy(conn, both)
 	}))
 	defer server.Close()

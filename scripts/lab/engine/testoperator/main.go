@@ -154,7 +154,7 @@ func must(err error) {
 }
 
 // listener is open until the process ends.
-var listener net.Listener
+var listener net.Listener //nolint:unused // a listener that is collected closes its socket
 
 func listen(address string) (err error) {
 	listener, err = net.Listen("tcp", address)
