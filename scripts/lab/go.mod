@@ -21,7 +21,6 @@ require (
 )
 
 require (
-	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/ebitengine/purego v0.10.0 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
@@ -76,7 +75,6 @@ require (
 
 require (
 	example.com/operator-workshop/scripts v0.0.0
-	golang.org/x/perf v0.0.0-20230113213139-801c7ef9e5c5
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 )
 

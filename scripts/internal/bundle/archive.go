@@ -97,24 +97,13 @@ func (a archive) fill(ctx context.Context, folders, stamps map[string]string) er
 
 // checkout copies the committed files.
 func (a archive) checkout(ctx context.Context) error {
-	git := a.git(ctx, "archive", "--format=tar", "--prefix="+unbundle.Top+"/", "HEAD")
-	var said bytes.Buffer
-	git.Stderr = &said
-	out, err := git.StdoutPipe()
+	committed, err := a.git(ctx, "archive", "--format=tar", "--prefix="+unbundle.Top+"/", "HEAD").Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("git archive: %w", err)
 	}
-	if err := git.Start(); err != nil {
-		return err
-	}
-	files := tar.NewReader(out)
-	for {
+	for files := tar.NewReader(bytes.NewReader(committed)); ; {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
-			_, err = io.Copy(io.Discard, out)
-			if err = errors.Join(err, git.Wait()); err != nil {
-				return fmt.Errorf("git archive: %w %s", err, &said)
-			}
 			return nil
 		}
 		if err == nil && header.Typeflag != tar.TypeXGlobalHeader {
@@ -123,7 +112,7 @@ func (a archive) checkout(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return errors.Join(err, git.Process.Kill(), git.Wait())
+			return err
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package bundle
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -23,18 +21,15 @@ import (
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
-// planted is a bundle whose from-bundle leaves the file ran.
-func planted(t *testing.T) []byte {
+// planted makes a bundle whose from-bundle leaves the file ran.
+func planted(t *testing.T, file string) []byte {
 	t.Helper()
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	files := tar.NewWriter(zipped)
-	const text = "from-bundle:\n\t@touch ../ran\n"
-	must(t, files.WriteHeader(&tar.Header{Name: unbundle.Top + "/Makefile", Typeflag: tar.TypeReg, Mode: 0o644,
-		Size: int64(len(text))}))
-	_, err := io.WriteString(files, text)
-	must(t, errors.Join(err, files.Close(), zipped.Close()))
-	return packed.Bytes()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, unbundle.Top, "Makefile"), "from-bundle:\n\t@touch ../ran\n")
+	command(t, dir, "tar", "-czf", file, unbundle.Top)
+	data, err := os.ReadFile(file)
+	must(t, err)
+	return data
 }
 
 // A terminal keeps the output of a command, and may be read meanwhile.
@@ -71,9 +66,8 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 		t.Skip("the line is for Linux")
 	}
 	dir, name := t.TempDir(), unbundle.File("linux/amd64")
-	data := planted(t)
+	data := planted(t, filepath.Join(dir, name))
 	sums := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
-	write(t, filepath.Join(dir, name), string(data))
 	write(t, filepath.Join(dir, unbundle.SumsFile), sums)
 	ctx, cancel := context.WithCancel(t.Context())
 	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)

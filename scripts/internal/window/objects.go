@@ -284,11 +284,10 @@ func (s *Server) loopObject(w http.ResponseWriter, r *http.Request) {
 	answer(w, manage(object))
 }
 
-// A Program is a running process, with its metrics when it serves them on this machine.
+// A Program is a running process.
 type Program struct {
-	PID        int      `json:"pid"`
-	Executable string   `json:"executable"`
-	Metrics    *Metrics `json:"metrics,omitempty"`
+	PID        int    `json:"pid"`
+	Executable string `json:"executable"`
 }
 
 // programs returns the given processes that run and belong to this user.
@@ -296,7 +295,7 @@ func programs(pids []string) []Program {
 	found := []Program{}
 	for _, id := range process.Own(func(string) bool { return true }) {
 		if slices.Contains(pids, strconv.Itoa(id.PID)) {
-			found = append(found, Program{id.PID, id.Executable, scrape(process.Command(id.PID))})
+			found = append(found, Program{id.PID, id.Executable})
 		}
 	}
 	return found

@@ -28,8 +28,7 @@ func TestRun(t *testing.T) {
 	if impls[0], err = impls[0].Build(t.Context(), t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(t.Context(), Options{Root: root, Implementations: impls, Objects: 5, Pairs: 1, Rate: 25, Samples: 20,
-		Memory: []int{0, 20}, Report: t.Logf})
+	r, err := Run(t.Context(), Options{Root: root, Implementations: impls, Memory: []int{0, 20}, Report: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +67,6 @@ func checkCounts(t *testing.T, counts []Count) {
 
 func checkMeasures(t *testing.T, m Measured) {
 	t.Helper()
-	if c := m.Convergence; c == nil || c.Objects != 5 || c.Took <= 0 || c.Efficiency.Value <= 0 || c.Operator <= 0 ||
-		c.APIServer <= 0 || c.Bare <= 0 {
-		t.Errorf("converging: %+v", m.Convergence)
-	}
-	if l := m.Latency; l == nil || l.Samples != 20 || l.P50 <= 0 || l.P99 != 0 {
-		t.Errorf("latency: %+v", m.Latency)
-	}
 	if len(m.Memory) != 2 || m.Memory[1].MyWebs != 20 || m.Memory[1].RSS == 0 {
 		t.Errorf("memory: %+v", m.Memory)
 	}

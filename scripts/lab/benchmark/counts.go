@@ -36,7 +36,7 @@ func (b *bench) counts(ctx context.Context) error {
 }
 
 func (b *bench) countsOf(ctx context.Context, i impl.Implementation, m *Measured) error {
-	w, err := b.fixture(ctx, []impl.Implementation{i})
+	w, err := b.fixture(ctx, i)
 	if err != nil {
 		return err
 	}
@@ -56,6 +56,7 @@ type counting struct {
 	operator  *suite.Operator
 	namespace string
 	measured  *Measured
+	noStatus  bool // its status does not show when a MyWeb is served
 }
 
 func (c *counting) life(ctx context.Context) error {
@@ -80,8 +81,7 @@ func (c *counting) life(ctx context.Context) error {
 		do   func() error
 	}{
 		{"creation", served(1), func() error {
-			_, err := create(ctx, c.Fixture, c.namespace, 0, counted)
-			return err
+			return create(ctx, c.Fixture, c.namespace, 0, counted)
 		}},
 		{"update", served(2), func() error { return turnPages(ctx, c.Fixture, c.namespace, counted) }},
 		{"steady state", nil, func() error { return fixture.Pause(ctx, restful) }},
@@ -116,11 +116,11 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 	if err := do(); err != nil {
 		return err
 	}
-	if g != nil && !c.measured.NoStatus {
-		err := c.await(ctx, g, time.Minute, c.operator.Process())
+	if g != nil && !c.noStatus {
+		err := c.await(ctx, g, time.Minute)
 		// The lab can see no more of a program without status than the children.
-		if err != nil && ctx.Err() == nil && c.await(ctx, complete, 5*time.Second, nil) == nil {
-			c.measured.NoStatus, err = true, nil
+		if err != nil && ctx.Err() == nil && c.await(ctx, complete, 5*time.Second) == nil {
+			c.noStatus, err = true, nil
 			c.bench.note("%s: it does not report in its status when a MyWeb is served, so the lab counts until it sends no "+
 				"more requests.", c.operator.Impl.Name)
 		}
@@ -140,14 +140,9 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 	return nil
 }
 
-// await returns when all MyWebs have reached a goal. p is the operator that works for it; nil means no operator.
-func (c *counting) await(ctx context.Context, g goal, within time.Duration, p *fixture.Process) error {
-	board, err := newBoard(ctx, c.Fixture, c.namespace, g)
-	if err != nil {
-		return err
-	}
-	defer board.close()
-	return board.await(ctx, counted, within, p)
+// await returns when all MyWebs have reached a goal.
+func (c *counting) await(ctx context.Context, g goal, within time.Duration) error {
+	return await(ctx, c.Fixture, c.namespace, counted, g, within, c.operator.Process())
 }
 
 // count sums up requests.

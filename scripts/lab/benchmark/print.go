@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode/utf8"
 
 	"example.com/operator-workshop/scripts/internal/outcome"
@@ -17,8 +16,6 @@ import (
 // Print writes tables of plain text.
 func (r *Result) Print(w io.Writer) {
 	r.printCounts(w)
-	r.printTimes(w)
-	r.printComparisons(w)
 	r.printMemory(w)
 	r.printStatic(w)
 	if len(r.Notes) > 0 {
@@ -137,45 +134,6 @@ func (c Count) numbers() map[string]int {
 	return all
 }
 
-func (r *Result) printTimes(w io.Writer) {
-	t, processor := &table{out: w}, &table{out: w}
-	t.row("", "CONVERGE", "EFFICIENCY", "P50", "P99")
-	processor.row("", "OPERATOR", "API SERVER", "API SERVER, BARE LOOP")
-	for _, m := range r.Implementations {
-		converge, efficiency, p50, p99 := "-", "-", "-", "-"
-		if c := m.Convergence; c != nil {
-			converge, efficiency = fmt.Sprintf("%d in %s", c.Objects, seconds(c.Took)), c.Efficiency.String()
-			processor.row(m.Name, c.Operator.Round(10*time.Microsecond), c.APIServer.Round(10*time.Microsecond),
-				c.Bare.Round(10*time.Microsecond))
-		}
-		if m.Latency != nil {
-			p50 = seconds(m.Latency.P50)
-			if m.Latency.P99 > 0 {
-				p99 = seconds(m.Latency.P99)
-			}
-		}
-		if m.Convergence != nil || m.Latency != nil {
-			t.row(m.Name, converge, efficiency, p50, p99)
-		}
-	}
-	t.write("Times (of this machine in this hour: only ratios mean something)")
-	processor.write("Processor time for one MyWeb, while they converge")
-}
-
-// printComparisons prints a table for each two operators.
-func (r *Result) printComparisons(w io.Writer) {
-	for _, c := range r.Comparisons {
-		ratio := c.Ratio.String()
-		if c.TooNoisy {
-			ratio = "too noisy"
-		}
-		t := &table{out: w}
-		t.row("", "PAIRS", "RATIO", "CONTROL")
-		t.row(c.Metric, c.Pairs, ratio, c.Control)
-		t.write(fmt.Sprintf("Times of %s / %s (95 %% intervals; control: the first / itself)", c.A, c.B))
-	}
-}
-
 func (r *Result) printMemory(w io.Writer) {
 	t := &table{out: w}
 	t.row("", "MYWEBS", "RSS MiB")
@@ -202,20 +160,4 @@ func (r *Result) printStatic(w io.Writer) {
 		t.row(m.Name, fmt.Sprintf("%.1f", float64(s.BinaryBytes)/(1<<20)), lines, s.Permissions)
 	}
 	t.write("The programs")
-}
-
-// String is the estimate with its interval, if there is one.
-func (i Interval) String() string {
-	if i.High == 0 {
-		return fmt.Sprintf("%.2f", i.Value)
-	}
-	return fmt.Sprintf("%.2f [%.2f, %.2f]", i.Value, i.Low, i.High)
-}
-
-// seconds rounds a duration for a reader.
-func seconds(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return fmt.Sprintf("%.2fs", d.Seconds())
 }

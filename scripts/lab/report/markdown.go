@@ -49,14 +49,6 @@ const lead = `The lab ran each of these programs behind a proxy, which lists its
 const terms = `- **skipped**: the check does not apply to this operator, or did not run: the reason says which.
 - **crash point**: the operator is killed right after one of its writes was committed, and started again. It passes when
   the end state is that of an undisturbed run.
-- **converge**: the time until that many MyWebs had their children and first status.
-- **efficiency**: the time of a bare loop of the same writes, divided by the operator's time: 1.00 is as fast as can be.
-- **ratio**: the times of two operators in pairs, run in the order A B B A, so that a machine that grows slower harms both
-  alike. A range in brackets holds the true median in at least 95 of 100 such runs; it needs six pairs. When the range of a
-  ratio holds 1, no difference can be stated.
-- **control**: the first operator against itself. When it leaves 0.95 to 1.05, the machine is too noisy for a ratio.
-- **P50, P99**: the MyWebs were created at a fixed rate, whether earlier ones were completed or not. Half of them were
-  completed within the first time, 99 of 100 within the second, which needs 1,000 MyWebs.
 - **RSS**: the resident set, which the operating system counts: the heap, the program's code and space kept for later.
 `
 

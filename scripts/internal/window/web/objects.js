@@ -9,12 +9,9 @@ import { nameAndProcess } from "./ledger.js";
 /** @typedef {import("./ledger.js").Ledger} Ledger */
 /** @typedef {{resource: string, kind: string, namespace?: string, name: string, uid: string, custom?: boolean,
  *    facts?: string[], owners?: string[]}} Thing */
-/** @typedef {{depth: number, reconciles: number, retries: number, seconds: number}} Metrics */
-/** @typedef {{pid: number, executable: string, metrics?: Metrics}} Program */
+/** @typedef {{pid: number, executable: string}} Program */
 /** @typedef {{managers: {manager: string, operation: string, subresource?: string, time?: string}[],
  *    lines: {text: string, managers?: number[]}[], uid: string, away?: string, deleted?: boolean}} Managed */
-
-const samples = 60; // of metrics, one each 3 seconds
 
 export class Objects {
   /**
@@ -32,15 +29,12 @@ export class Objects {
     this.all = [];
     /** @type {(Program & {name: string})[]} */
     this.programs = [];
-    /** @type {Map<number, Metrics[]>} */
-    this.measured = new Map();
     this.away = "";
     this.drawn = "";
     this.busy = false;
     this.again = false;
     this.tree = element("div", { class: "tree" });
     this.acts = element("div", { class: "acts" });
-    this.plots = element("div", { class: "plots" });
     this.verdict = element("div", { class: "verdict", role: "status" });
     this.title = element("h2");
     this.body = element("div");
@@ -49,7 +43,7 @@ export class Objects {
       element("header", {}, this.title, element("button", { type: "button", click: () => this.close() }, "Close")), this.body);
     this.user = element("div", {}, element("h2", {}, "Act as a user"), this.acts, this.verdict);
     this.side = element("div", { class: "side" }, element("h2", {}, "Objects of the local cluster, now"), this.tree,
-      this.user, this.plots);
+      this.user);
     this.place = element("section", { class: "loop-objects", "aria-label": "Objects" }, this.side, this.yaml);
   }
 
@@ -89,7 +83,6 @@ export class Objects {
   }
 
   draw() {
-    this.plot();
     const now = JSON.stringify([this.all, this.programs.map((one) => one.pid), this.name, this.away]);
     if (now === this.drawn) return; // the focus stays where it is
     this.drawn = now;
@@ -224,21 +217,8 @@ export class Objects {
     const focused = this.yaml.contains(document.activeElement);
     this.shown = undefined;
     this.yaml.hidden = true;
-    this.side.insertBefore(this.user, this.plots);
+    this.side.append(this.user);
     if (focused) /** @type {HTMLElement | null} */ (this.tree.querySelector("[aria-current]"))?.focus();
-  }
-
-  /** Draws the metrics of the programs that offer them. */
-  plot() {
-    const some = this.programs.filter((one) => one.metrics);
-    this.plots.replaceChildren(...some.flatMap((one) => {
-      const all = [...this.measured.get(one.pid) ?? [], /** @type {Metrics} */ (one.metrics)].slice(-samples);
-      this.measured.set(one.pid, all);
-      const mean = all.map((m) => m.reconciles ? 1000 * m.seconds / m.reconciles : 0);
-      return [element("h2", {}, `Metrics of ${one.name}`), element("dl", {},
-        ...line("keys in the queue", all.map((m) => m.depth)), ...line("reconciles", all.map((m) => m.reconciles)),
-        ...line("retries", all.map((m) => m.retries)), ...line("ms a reconcile", mean))];
-    }));
   }
 }
 
@@ -257,21 +237,4 @@ function drawYAML({ managers, lines }) {
     element("span", { class: of ? `m${of[0] % 6}` : "" }, text,
       of ? element("span", { class: "by" }, `  # ${of.map((i) => names[i]).join(", ")}`) : "", "\n")));
   return [legend, pre];
-}
-
-/**
- * A line of numbers, with the last one in words.
- * @param {string} name
- * @param {number[]} values
- */
-function line(name, values) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const most = Math.max(...values, 1);
-  const drawn = document.createElementNS(svg.namespaceURI, "polyline");
-  svg.setAttribute("viewBox", "0 0 120 24");
-  svg.setAttribute("aria-hidden", "true");
-  drawn.setAttribute("points", values.map((value, i) => `${2 * i},${23 - 22 * value / most}`).join(" "));
-  svg.append(drawn);
-  const last = values.at(-1) ?? 0;
-  return [element("dt", {}, name), element("dd", {}, svg, ` ${last < 10 ? Math.round(100 * last) / 100 : Math.round(last)}`)];
 }

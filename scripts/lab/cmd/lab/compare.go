@@ -34,7 +34,7 @@ func compareCommand() *cobra.Command {
 	var fast bool
 	cmd.Flags().BoolVar(&fast, "fast", false, "only the fast subset of the checks")
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
-		" (default: all; with an implementation that runs only by name, all except times)")
+		" (default: all)")
 	var named bool
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if named = impls != ""; named {
@@ -81,16 +81,11 @@ func compareCommand() *cobra.Command {
 // onlyByNameLimit is the time limit for each half of the checks of an implementation that runs only by name.
 const onlyByNameLimit = 15 * time.Minute
 
-// measures are the options of the benchmark. With an implementation that runs only by name, it leaves out times and
-// thousands of MyWebs: these would take hours, and the lab compares times only between programs that report status.
+// measures are the options of the benchmark. With an implementation that runs only by name, it leaves out thousands of
+// MyWebs, which would take hours.
 func (l *lab) measures(fast bool, parts []string) benchmark.Options {
-	o := benchmark.Usual()
-	o.Root, o.Implementations, o.Parts, o.Report = l.root, l.impls, parts, progress
-	weak := slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName })
-	if weak && len(o.Parts) == 0 {
-		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Resident}
-	}
-	if weak || fast {
+	o := benchmark.Options{Root: l.root, Implementations: l.impls, Memory: benchmark.Sizes, Parts: parts, Report: progress}
+	if fast || slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName }) {
 		o.Memory = []int{0, 100}
 	}
 	return o
