@@ -259,7 +259,7 @@ func TestFault9ADamagedPackFile(t *testing.T) {
 func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
 	t.Parallel()
 	first := target(t)
-	second := with(first, "BACKUP_OWNER", "uid-2", "BACKUP_RESULT", "")
+	second := with(first, "BACKUP_OWNER", "uid-2")
 	must(t, verbBackup, with(first, "BACKUP_NAME", "first"), ReasonBackupSucceeded) // makes the repository
 	var out, errs, out2, errs2 bytes.Buffer
 	a, b := startRun(t, verbBackup, first, &out, &errs), startRun(t, verbBackup, second, &out2, &errs2)
@@ -318,6 +318,9 @@ func TestRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, older, "PGDMP")
+	if err := os.Chtimes(older, time.Time{}, time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	ahead := earlier(settings, -2)
 	must(t, verbBackup, ahead, ReasonBackupSucceeded)
 	for name, wrong := range map[string]map[string]string{"a time ahead of the clock": ahead, "a backup of the future": settings} {

@@ -151,6 +151,9 @@ type outcome struct {
 	result Result
 }
 
+// resultFile begins the variable that names the file of a run's result.
+const resultFile = "BACKUP_RESULT="
+
 // startRun starts the program.
 func startRun(t *testing.T, verb string, settings map[string]string, out, errs *bytes.Buffer) *exec.Cmd {
 	t.Helper()
@@ -164,7 +167,7 @@ func startRun(t *testing.T, verb string, settings map[string]string, out, errs *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return process(t, out, errs, env, p.binary, verb)
+	return process(t, out, errs, append(env, resultFile+write(t, folder(t)+"/result", "")), p.binary, verb)
 }
 
 // end waits for the end of the program, and reads its result.
@@ -175,8 +178,10 @@ func end(t *testing.T, cmd *exec.Cmd, settings map[string]string, out, errs *byt
 	if err := json.Unmarshal(out.Bytes(), &o.result); err != nil && o.code >= 0 {
 		t.Fatalf("result %s: %v\n%s", out, err, errs)
 	}
-	if written, err := os.ReadFile(settings["BACKUP_RESULT"]); err == nil && o.code >= 0 && !bytes.Equal(written, out.Bytes()) {
-		t.Errorf("the file of the result has %q", written)
+	i := slices.IndexFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, resultFile) })
+	written, err := os.ReadFile(strings.TrimPrefix(cmd.Env[i], resultFile))
+	if err != nil || o.code >= 0 && !bytes.Equal(written, out.Bytes()) {
+		t.Errorf("the file of the result has %q, %v", written, err)
 	}
 	if out.Len() > ResultLimit {
 		t.Errorf("the result has %d bytes", out.Len())
@@ -211,7 +216,7 @@ func verified(t *testing.T, settings map[string]string) (verify, finish outcome)
 	settings = with(settings, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", folder(t))
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 	verify = must(t, verbVerify, map[string]string{"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"],
-		"BACKUP_QUERY": settings["BACKUP_QUERY"], "BACKUP_RESULT": settings["BACKUP_RESULT"]}, ReasonVerificationPassed)
+		"BACKUP_QUERY": settings["BACKUP_QUERY"]}, ReasonVerificationPassed)
 	return verify, must(t, verbFinish, settings, ReasonFinished)
 }
 
@@ -282,8 +287,7 @@ func target(t *testing.T) map[string]string {
 	cheapRepository(t, root+"/db")
 	return map[string]string{
 		"RESTIC_REPOSITORY": root + "/db", "RESTIC_PASSWORD_FILE": write(t, root+"/password", repositoryPassword),
-		"BACKUP_VOLUME": root, "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345", "TMPDIR": root,
-		"BACKUP_RESULT": write(t, root+"/result", ""), "BACKUP_SLOT": strconv.FormatInt(time.Now().Unix(), 10),
+		"BACKUP_VOLUME": root, "BACKUP_OWNER": "uid-1", "BACKUP_NAME": "orders-29012345", "TMPDIR": root, "BACKUP_SLOT": strconv.FormatInt(time.Now().Unix(), 10),
 		"PGHOST": serverDir, "PGPORT": serverPort, "PGUSER": superuser, "PGPASSWORD": password,
 		"PGREQUIREAUTH": "scram-sha-256", "BACKUP_DATABASE": "small", "BACKUP_WAIT_SECONDS": "20", "BACKUP_VERIFY": "None"}
 }
