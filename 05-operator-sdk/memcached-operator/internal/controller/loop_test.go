@@ -256,7 +256,7 @@ func TestAnUnmanagedObjectIsNoticedByAWatch(t *testing.T) {
 	}
 }
 
-func TestAForeignObjectStartsNoReconcile(t *testing.T) {
+func TestAnUnmanagedObjectStartsNoReconcile(t *testing.T) {
 	l := newLoop(t)
 	var reconciles atomic.Int32
 	l.start(cfg, []string{l.here}, func(r reconcile.Reconciler, mgr ctrl.Manager) error {
@@ -265,15 +265,15 @@ func TestAForeignObjectStartsNoReconcile(t *testing.T) {
 			return r.Reconcile(ctx, req)
 		}), mgr)
 	})
-	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: "foreign"},
+	unmanaged := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: "unmanaged"},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	l.Expect(l.admin.Create(t.Context(), foreign)).To(gomega.Succeed())
-	l.merge(foreign, `{"metadata":{"annotations":{"example.com/note":"a"}}}`)
+	l.Expect(l.admin.Create(t.Context(), unmanaged)).To(gomega.Succeed())
+	l.merge(unmanaged, `{"metadata":{"annotations":{"example.com/note":"a"}}}`)
 	l.Eventually(func() (string, error) {
 		seen := &corev1.Service{}
-		err := l.cache.Get(t.Context(), client.ObjectKeyFromObject(foreign), seen)
+		err := l.cache.Get(t.Context(), client.ObjectKeyFromObject(unmanaged), seen)
 		return seen.ResourceVersion, err
-	}).Should(gomega.Equal(foreign.ResourceVersion))
+	}).Should(gomega.Equal(unmanaged.ResourceVersion))
 	l.Consistently(reconciles.Load).Should(gomega.BeZero())
 	l.create(l.here)
 	l.Eventually(reconciles.Load).ShouldNot(gomega.BeZero(), "a Memcached is reconciled")

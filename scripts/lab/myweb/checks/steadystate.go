@@ -68,9 +68,9 @@ func nothingAfterRestart(t *suite.T) {
 	wantNoWrite(t, mark)
 }
 
-// foreignObjects counts what the operator puts into its queue while objects of the watched kinds come, change and go, and
+// unmanagedObjects counts what the operator puts into its queue while objects of the watched kinds come, change and go, and
 // no MyWeb has their name. A MyWeb at the end shows that the count works.
-func foreignObjects(t *suite.T) {
+func unmanagedObjects(t *suite.T) {
 	if !t.Operator.Impl.Has("metrics-bind-address") {
 		t.Skipf("the program has no --metrics-bind-address")
 	}
