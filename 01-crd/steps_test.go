@@ -87,6 +87,9 @@ func TestStoredObjectsMeetNewRules(t *testing.T) {
 // A rule at the root of the schema is about the whole object, and each write changes a part of it, so the API server
 // never exempts an object that breaks the rule. An operator could not write its status or remove its finalizer, and a
 // namespace with such an object would never end. Therefore the rules at the root are for new objects only.
+//
+// `required: [spec]` is at the root, too, and refuses such writes. But each schema that has fields has it, from step 2 on,
+// so the API server never stored an object that breaks it.
 func TestRulesAtTheRootAreForNewObjectsOnly(t *testing.T) {
 	c := newClient(t, testenv.NewAPIServer(t))
 	applyCRD(t, c, "steps/04-defaults-and-bounds.yaml")

@@ -3,16 +3,14 @@
 package controller
 
 import (
-	"context"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // The operator's permissions, from which controller-gen generates config/rbac: the verbs that it uses, and delete, which
@@ -30,7 +28,7 @@ import (
 // For has no GenerationChangedPredicate. It would save a reconcile after each write of a status, but it would also hide
 // a status that another client wrote.
 func Builder(mgr ctrl.Manager) *builder.Builder {
-	sameName := handler.EnqueueRequestsFromMapFunc(mapToMyWeb)
+	sameName := handler.EnqueueRequestsFromMapFunc(owned.MapByName(mgr.GetCache(), &webv1.MyWeb{}))
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&webv1.MyWeb{}).
 		Owns(&corev1.ConfigMap{}).
@@ -39,9 +37,4 @@ func Builder(mgr ctrl.Manager) *builder.Builder {
 		Watches(&corev1.ConfigMap{}, sameName).
 		Watches(&appsv1.Deployment{}, sameName).
 		Watches(&corev1.Service{}, sameName)
-}
-
-// mapToMyWeb returns the MyWeb with the name of an object. Owns enqueues only owners.
-func mapToMyWeb(_ context.Context, obj client.Object) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }

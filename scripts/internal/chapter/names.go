@@ -6,6 +6,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -33,20 +34,38 @@ func names(line string) (all []string) {
 	return all
 }
 
-// CheckNames returns an error for each file that a Go comment or a page names and that does not exist. A comment names a
-// file of its module by the end of its path, or any file by its whole path. On a page, a name is only compared with the
-// last elements of all paths, because a page also names files that its reader makes in other folders.
+// testName finds the name of a test in prose, where … stands for the rest of a name; definedTest finds tests in a file.
+var (
+	testName    = regexp.MustCompile(`\bTest[A-Z]\w*…?`)
+	definedTest = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+)
+
+// CheckNames returns an error for each file or test that a Go comment or a page names and that does not exist. A comment
+// names a file of its module by the end of its path, or any file by its whole path. On a page, a name is only compared with
+// the last elements of all paths, because a page also names files that its reader makes in other folders.
 func CheckNames(root string) error {
 	files, err := filesOf(root)
 	if err != nil {
 		return err
 	}
-	var wrong []error
+	texts := map[string][]byte{}
+	var tests []string
 	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
+		if ext := path.Ext(file); ext != ".go" && ext != ".md" {
+			continue
+		}
+		if texts[file], err = os.ReadFile(filepath.Join(root, file)); err != nil {
 			return err
 		}
+		if strings.HasSuffix(file, "_test.go") {
+			for _, match := range definedTest.FindAllSubmatch(texts[file], -1) {
+				tests = append(tests, string(match[1]))
+			}
+		}
+	}
+	var wrong []error
+	for _, file := range slices.Sorted(maps.Keys(texts)) {
+		text := texts[file]
 		module := moduleOf(files, path.Dir(file))
 		var prose []string
 		exists := func(name, of string) bool { return path.Base(of) == path.Base(name) }
@@ -62,6 +81,13 @@ func CheckNames(root string) error {
 		for n, line := range prose {
 			for _, name := range names(line) {
 				if !slices.ContainsFunc(files, func(of string) bool { return exists(name, of) }) {
+					wrong = append(wrong, fmt.Errorf("%s:%d names %s, which does not exist", file, n+1, name))
+				}
+			}
+			for _, name := range testName.FindAllString(line, -1) {
+				begin, isBegin := strings.CutSuffix(name, "…")
+				exists := func(test string) bool { return test == name || isBegin && strings.HasPrefix(test, begin) }
+				if !slices.ContainsFunc(tests, exists) {
 					wrong = append(wrong, fmt.Errorf("%s:%d names %s, which does not exist", file, n+1, name))
 				}
 			}

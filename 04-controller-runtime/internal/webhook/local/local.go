@@ -1,5 +1,6 @@
 // Package local makes the API server call an operator outside a cluster by its address. The page in the folder
-// above needs it (TestStoppingRemovesTheConfigurations and the tests beside it); in a cluster nothing here runs.
+// above needs it (TestStoppingLeavesTheConfigurationsOfAnotherProcess and the tests beside it); in a cluster nothing here
+// runs.
 package local
 
 import (

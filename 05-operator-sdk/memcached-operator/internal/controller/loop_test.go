@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,6 +254,29 @@ func TestAnUnmanagedObjectIsNoticedByAWatch(t *testing.T) {
 		l.Expect(l.admin.Delete(t.Context(), unmanaged)).To(gomega.Succeed())
 		l.Eventually(l.is(m, owned.Degraded)).Should(gomega.Equal(well), name)
 	}
+}
+
+func TestAnUnmanagedObjectStartsNoReconcile(t *testing.T) {
+	l := newLoop(t)
+	var reconciles atomic.Int32
+	l.start(cfg, []string{l.here}, func(r reconcile.Reconciler, mgr ctrl.Manager) error {
+		return twoWorkers(reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			reconciles.Add(1)
+			return r.Reconcile(ctx, req)
+		}), mgr)
+	})
+	unmanaged := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: "unmanaged"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	l.Expect(l.admin.Create(t.Context(), unmanaged)).To(gomega.Succeed())
+	l.merge(unmanaged, `{"metadata":{"annotations":{"example.com/note":"a"}}}`)
+	l.Eventually(func() (string, error) {
+		seen := &corev1.Service{}
+		err := l.cache.Get(t.Context(), client.ObjectKeyFromObject(unmanaged), seen)
+		return seen.ResourceVersion, err
+	}).Should(gomega.Equal(unmanaged.ResourceVersion))
+	l.Consistently(reconciles.Load).Should(gomega.BeZero())
+	l.create(l.here)
+	l.Eventually(reconciles.Load).ShouldNot(gomega.BeZero(), "a Memcached is reconciled")
 }
 
 func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {

@@ -38,16 +38,10 @@ func mapByConfigRef(memcacheds client.Reader) handler.MapFunc {
 				"configMap", client.ObjectKeyFromObject(obj))
 		}
 		for i := range all.Items {
-			requests = append(requests, mapByName(ctx, &all.Items[i])...)
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
 		}
 		return requests
 	}
-}
-
-// mapByName returns the Memcached that has the name of an object. If it does not exist, Reconcile does not find it in
-// the cache and returns.
-func mapByName(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
 // dataChanged filters out updates of a ConfigMap that do not change the keys in the cache.

@@ -127,13 +127,14 @@ func SetupWithManager(mgr ctrl.Manager, memcacheds reconcile.Reconciler, options
 // ConfigMap enqueues the Memcacheds that name it. A second watch of one kind costs no request: all of them use the same
 // cache.
 func watches(mgr ctrl.Manager) *builder.Builder {
+	byName := handler.EnqueueRequestsFromMapFunc(owned.MapByName(mgr.GetCache(), &cachev1alpha1.Memcached{}))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		For(&cachev1alpha1.Memcached{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
+		Watches(&appsv1.Deployment{}, byName).
+		Watches(&corev1.Service{}, byName).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(mapByConfigRef(mgr.GetCache())),
 			builder.WithPredicates(dataChanged))
 }

@@ -11,12 +11,6 @@ import (
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 )
 
-// mapByName returns the Nginx that has the name of an object. If it does not exist, Reconcile does not find it in the
-// cache and returns.
-func mapByName(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
-}
-
 // mapByLabel returns the Nginx that the labels of a pod or a ReplicaSet name. Any user can set labels; here they
 // only choose which Nginx is reconciled. A pod of an Nginx always has this label, or its ReplicaSet would release it.
 func mapByLabel(_ context.Context, obj client.Object) []reconcile.Request {
@@ -35,7 +29,7 @@ func mapByContent(nginxes client.Reader) handler.MapFunc {
 				"configMap", client.ObjectKeyFromObject(obj))
 		}
 		for i := range all.Items {
-			requests = append(requests, mapByName(ctx, &all.Items[i])...)
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
 		}
 		return requests
 	}

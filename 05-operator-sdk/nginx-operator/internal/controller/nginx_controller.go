@@ -125,14 +125,15 @@ func SetupWithManager(mgr ctrl.Manager, pods PodCache, nginxes reconcile.Reconci
 // Owns finds the owner by the owner reference of a child. An unmanaged object with the name of a child has no such
 // reference, so the operator maps it by its name. Both share one watch for each kind.
 func watches(mgr ctrl.Manager, pods PodCache) *builder.Builder {
+	byName := handler.EnqueueRequestsFromMapFunc(owned.MapByName(mgr.GetCache(), &proxyv1alpha1.Nginx{}))
 	byLabel, changed := handler.EnqueueRequestsFromMapFunc(mapByLabel), predicate.Funcs{UpdateFunc: podChanged}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nginx").
 		For(&proxyv1alpha1.Nginx{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
+		Watches(&appsv1.Deployment{}, byName).
+		Watches(&corev1.Service{}, byName).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(mapByContent(mgr.GetCache()))).
 		WatchesRawSource(source.Kind[client.Object](pods, replicaSet(), byLabel, changed)).
 		WatchesRawSource(source.Kind[client.Object](pods, &corev1.Pod{}, byLabel, changed))

@@ -16,9 +16,9 @@ const (
 	readRetry   = 5 * time.Second
 )
 
-// Reads decorates a client: a read waits until the cache has the writes of this process, but not for long. Demanded by
-// fault/10 and by TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly: a longer wait would take the worker from all
-// other objects.
+// Reads decorates a client: a read waits until the cache has the writes of this process, but not for long. Demanded by the
+// checks of fault/10: a status that is computed from an older cache would be refused, with 409 Conflict. A longer wait would
+// take the worker from all other objects.
 func Reads(c client.Client) client.Client { return boundedReads{c} }
 
 type boundedReads struct{ client.Client }

@@ -65,6 +65,8 @@ var behaviourChecks = []suite.Check{
 		Title: "in steady state nothing is written, also when something else changes"},
 	{ID: "behaviour/10-restarted", Fast: true, Alone: true, Run: nothingAfterRestart,
 		Title: "a restarted operator writes nothing when all is as it should be"},
+	{ID: "behaviour/10-unmanaged-objects", Alone: true, Run: unmanagedObjects,
+		Title: "objects that no MyWeb has to do with start no reconcile"},
 	{ID: "behaviour/10-cost-of-one", Fast: true, Within: 2 * time.Minute,
 		Run:   func(t *suite.T) { costs(t, 1) },
 		Title: "a MyWeb costs 3 writes of children, 2 of status at most, and no read"},

@@ -1,9 +1,15 @@
 package checks
 
 import (
+	"bufio"
+	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -60,6 +66,71 @@ func nothingAfterRestart(t *suite.T) {
 	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
 	t.Pause(700 * time.Millisecond)
 	wantNoWrite(t, mark)
+}
+
+// unmanagedObjects counts what the operator puts into its queue while objects of the watched kinds come, change and go, and
+// no MyWeb has their name. A MyWeb at the end shows that the count works.
+func unmanagedObjects(t *suite.T) {
+	if !t.Operator.Impl.Has("metrics-bind-address") {
+		t.Skipf("the program has no --metrics-bind-address")
+	}
+	port, err := fixture.FreePort()
+	t.Must(err, "find a port")
+	address := fmt.Sprint("127.0.0.1:", port)
+	renew(t)
+	t.Operator.Kill()
+	flags := t.Operator.Impl.With("--metrics-bind-address="+address, "--metrics-secure=false")
+	t.Must(t.Operator.Start(t.Context(), flags...), "start the operator with metrics")
+	before := enqueued(t, address)
+	for _, k := range suite.Kinds {
+		t.Make(k, suite.Unmanaged(k, "stranger"))
+		t.Edit(k, "stranger", `{"metadata":{"annotations":{"example.com/note":"a"}}}`)
+		t.Remove(k, "stranger")
+	}
+	t.Eventually("the operator has got all events", 0, func() error {
+		at := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace)
+		if at.IsZero() || time.Since(at) < time.Second {
+			return fmt.Errorf("the newest event came at %v", at)
+		}
+		return nil
+	})
+	if n := enqueued(t, address) - before; n != 0 {
+		t.Errorf("expected no reconcile, since no MyWeb has the name of the objects; but the operator enqueued %v", n)
+	}
+	t.Serve("web", suite.Sample())
+	if enqueued(t, address) == before {
+		t.Errorf("the metric workqueue_adds_total does not count the MyWeb that is served")
+	}
+}
+
+// enqueued reads from the operator's metrics how often something was put into a queue.
+func enqueued(t *suite.T, address string) (n float64) {
+	t.Eventually("the operator serves metrics", 0, func() error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		n = 0
+		lines := bufio.NewScanner(response.Body)
+		for lines.Scan() {
+			line := lines.Text()
+			if !strings.HasPrefix(line, "workqueue_adds_total{") {
+				continue
+			}
+			value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
+			if err != nil {
+				return err
+			}
+			n += value
+		}
+		return lines.Err()
+	})
+	return n
 }
 
 // quick is how long a rollout takes when the machine has time for it. Extra status writes during a slower rollout are
