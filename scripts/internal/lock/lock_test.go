@@ -123,7 +123,7 @@ func TestExclusionHoldsWhenEachHolderRemovesTheFile(t *testing.T) {
 				}
 				inside.Unlock()
 				_ = os.Remove(path) // from here on the lock guards nothing, as after the last step of `down`
-				_ = f.Close() // the lock ends with the open file
+				_ = f.Close()       // the lock ends with the open file
 			}
 		})
 	}
