@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Result is the result of a run, as JSON of at most ResultLimit bytes. Times are UTC.
@@ -115,11 +115,7 @@ func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	cut := max(0, limit-len("…"))
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
+	return strings.ToValidUTF8(text[:max(0, limit-len("…"))], "") + "…"
 }
 
 // writeResult writes the result where the kubelet reads it. That file is a mount, so it is written in place. Outside of a
