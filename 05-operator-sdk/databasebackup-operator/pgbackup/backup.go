@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -75,8 +74,14 @@ func (p *program) dump(ctx context.Context) error {
 		return err
 	}
 	defer open.close()
-	if err := p.checkVersion(ctx, open); err != nil {
+	server, image, err := p.versions(ctx, open, "pg_dump")
+	switch {
+	case err != nil:
 		return err
+	case server > image:
+		return because(nil, ReasonVersionMismatch, fmt.Sprintf("%d and %d", server, image))
+	case server < image:
+		p.warn("the server has PostgreSQL %d, and the image %d: a restore needs a server of %d or newer", server, image, image)
 	}
 	if err := open.do(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
 		return err
@@ -161,24 +166,18 @@ func (p *program) dumpFault(ctx context.Context, err error) error {
 	return because(err, ReasonDumpFailed)
 }
 
-// checkVersion refuses a server that is newer than pg_dump.
-func (p *program) checkVersion(ctx context.Context, s *session) error {
+// versions returns the major versions of the server and of one of PostgreSQL's programs in the image.
+func (p *program) versions(ctx context.Context, s *session, name string) (server, image int, err error) {
 	var out strings.Builder
-	err := p.run(ctx, tool{name: "pg_dump", args: []string{"--version"}, env: p.environment(), stdout: &out})
-	if err != nil {
-		return err
-	}
-	number := func(version string) int {
-		digits, _, _ := strings.Cut(strings.Fields(version)[0], ".")
-		n, _ := strconv.Atoi(digits)
-		return n
+	if err := p.run(ctx, tool{name: name, args: []string{"--version"}, env: p.environment(), stdout: &out}); err != nil {
+		return 0, 0, err
 	}
 	_, version, _ := strings.Cut(out.String(), "(PostgreSQL)")
-	server := s.ParameterStatus("server_version")
-	if version == "" || number(server) > number(version) {
-		return because(nil, ReasonVersionMismatch, fmt.Sprintf("%s and %s", strings.Fields(server)[0], strings.TrimSpace(version)))
+	_, err = fmt.Sscan(version, &image)
+	if err == nil {
+		_, err = fmt.Sscan(s.ParameterStatus("server_version"), &server)
 	}
-	return nil
+	return server, image, err
 }
 
 // stage leaves the dump, as the repository holds it, for the container that restores it.

@@ -86,26 +86,32 @@ func (p *program) retain(ctx context.Context, all []backup) ([]backup, error) {
 		return all, nil
 	}
 	forgotten, err := p.forgotten(ctx)
-	kept, removed := choose(all, forgotten, p.config.Policy, p.config.Name)
 	var ids []string
+	removed := choose(all, forgotten, p.config.Policy, p.config.Name)
 	for _, b := range removed {
 		ids = append(ids, b.all...)
 	}
 	if err == nil {
 		err = p.forget(ctx, ids)
 	}
-	switch code(err) {
-	case 0:
-		for _, b := range slices.Backward(removed) {
+	switch {
+	case err != nil && code(err) == 0:
+		return nil, err
+	case code(err) == resticLocked:
+		p.warn("old backups were not removed, because another run uses the repository")
+	case err != nil:
+		p.warn("old backups were not removed, or not all of them: the store refuses to delete, or went away")
+	}
+	if len(ids) == 0 {
+		return all, nil
+	}
+	kept, err := p.backups(ctx) // restic may have removed some of them before it failed
+	for _, b := range slices.Backward(removed) {
+		if !slices.ContainsFunc(kept, func(k backup) bool { return k.name() == b.name() }) {
 			p.result.Removed = append(p.result.Removed, b.name())
 		}
-		return kept, err
-	case resticLocked:
-		p.warn("old backups were not removed, because another run uses the repository")
-	default:
-		p.warn("old backups were not removed: the store refuses to delete, or went away")
 	}
-	return all, nil
+	return kept, err
 }
 
 // forget removes snapshots, and the data that no other snapshot needs.
@@ -123,7 +129,7 @@ func (p *program) forgotten(ctx context.Context) (ids []string, err error) {
 	if policy == (Policy{MaxAgeDays: policy.MaxAgeDays}) {
 		return nil, nil
 	}
-	out, err := p.restic(ctx, "forget", "--dry-run", "--group-by=", "--tag="+tagDump+","+tagOwner+p.config.Owner,
+	out, err := p.restic(ctx, "forget", "--dry-run", "--no-lock", "--group-by=", "--tag="+tagDump+","+tagOwner+p.config.Owner,
 		fmt.Sprintf("--keep-last=%d", policy.Last), fmt.Sprintf("--keep-daily=%d", policy.Daily),
 		fmt.Sprintf("--keep-weekly=%d", policy.Weekly), fmt.Sprintf("--keep-monthly=%d", policy.Monthly))
 	if err != nil {
@@ -143,20 +149,18 @@ func (p *program) forgotten(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// choose divides all backups, the newest first, into those that stay and those to remove: what restic forgets, and what
-// is too old. Age is counted from the backup before this run, so one run with a wrong clock ages nothing. The backup of
-// this run and the newest verified backup stay, or the newest one when none is verified.
-func choose(all []backup, forgotten []string, policy Policy, name string) (kept, removed []backup) {
+// choose returns the backups to remove, of all backups, the newest first: those that restic forgets, and those that are
+// too old. Age is counted from the backup before this run, so one run with a wrong clock ages nothing. The backup of this
+// run and the newest verified backup stay, or the newest one when none is verified.
+func choose(all []backup, forgotten []string, policy Policy, name string) (removed []backup) {
 	protected := max(0, slices.IndexFunc(all, func(b backup) bool { return b.verified != "" }))
 	for i, b := range all {
 		aged := policy.MaxAgeDays > 0 && i > 1 && all[1].Time.Sub(b.Time) > time.Duration(policy.MaxAgeDays)*24*time.Hour
 		if (aged || slices.Contains(forgotten, b.ID)) && i != protected && b.name() != name {
 			removed = append(removed, b)
-		} else {
-			kept = append(kept, b)
 		}
 	}
-	return kept, removed
+	return removed
 }
 
 // list adds the backups to the result, newest first. Dumps of the older format are files on the volume: nothing but a

@@ -58,7 +58,7 @@ func (p *program) probe(ctx context.Context) error {
 	case status >= http.StatusInternalServerError:
 		return because(nil, ReasonRepositoryUnreachable, fmt.Sprintf("it answers with status %d", status))
 	case kind == "s3" && status == http.StatusNotFound:
-		return because(nil, ReasonRepositoryRefused, "the bucket does not exist")
+		return because(nil, ReasonRepositoryMissing, "the bucket does not exist")
 	case kind == "rest" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		return because(nil, ReasonRepositoryRefused)
 	}

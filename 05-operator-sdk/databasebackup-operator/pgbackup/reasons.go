@@ -43,7 +43,7 @@ var (
 		"TLS fails: a server offers none, or not the certificate that the settings require")
 	ReasonDatabaseNotFound      = failure("DatabaseNotFound", exitFailed, "the server does not have the database")
 	ReasonPermissionDenied      = failure("PermissionDenied", exitFailed, "the user of the database lacks a permission")
-	ReasonVersionMismatch       = failure("VersionMismatch", exitFinal, "the server is newer than pg_dump of the image")
+	ReasonVersionMismatch       = failure("VersionMismatch", exitFinal, "the server must not be newer than the image's PostgreSQL for a backup, and not older for a restore")
 	ReasonDumpFailed            = failure("DumpFailed", exitFailed, "pg_dump failed, or ended early; the log has its text")
 	ReasonRepositoryUnreachable = failure("RepositoryUnreachable", exitFailed,
 		"the store of the repository cannot be reached")

@@ -82,7 +82,7 @@ func (p *program) resticTool(args ...string) tool {
 	env := p.environment("RESTIC_REPOSITORY="+p.config.Repository, "TZ="+p.config.Location.String())
 	env = append(env, p.variables("RESTIC_PASSWORD_FILE", "RESTIC_CACERT", "RESTIC_REST_USERNAME", "RESTIC_REST_PASSWORD",
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")...)
-	lock := "--retry-lock=" + p.config.wait().String()
+	lock := "--retry-lock=" + max(0, p.config.wait()-time.Since(p.result.Started)).String()
 	if p.config.Verb == verbRestore { // the volume may be read only, and so may the credentials of a store
 		lock = "--no-lock"
 	}
@@ -167,7 +167,7 @@ func (p *program) snapshots(ctx context.Context, tags ...string) (found []snapsh
 // backups returns the backups of the owner, the newest first.
 func (p *program) backups(ctx context.Context) (found []backup, err error) {
 	all, err := p.snapshots(ctx, tagOwner+p.config.Owner)
-	ids, modes := map[string][]string{}, map[string]Mode{}
+	ids, modes, taken := map[string][]string{}, map[string]Mode{}, map[string]bool{}
 	for _, s := range all {
 		ids[s.name()] = append(ids[s.name()], s.ID)
 		if mode := Mode(s.tag(tagVerified)); mode != "" && modes[s.name()] != ModeRestore {
@@ -175,7 +175,8 @@ func (p *program) backups(ctx context.Context) (found []backup, err error) {
 		}
 	}
 	for _, s := range all {
-		if slices.Contains(s.Tags, tagDump) {
+		if slices.Contains(s.Tags, tagDump) && !taken[s.name()] { // two pods of one Job may have run at the same time
+			taken[s.name()] = true
 			found = append(found, backup{s, modes[s.name()], ids[s.name()]})
 		}
 	}

@@ -43,6 +43,10 @@ func (p *program) restore(ctx context.Context) error {
 		return err
 	}
 	defer r.server.close()
+	// A newer pg_restore sends settings that an older server refuses, such as transaction_timeout.
+	if server, image, err := p.versions(ctx, r.server, "pg_restore"); err != nil || server < image {
+		return cmp.Or(err, because(nil, ReasonVersionMismatch, fmt.Sprintf("%d and %d", server, image)))
+	}
 	if err := r.checkUser(ctx); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ type Config struct {
 	Query       string         `env:"BACKUP_QUERY"`
 	Slot        int64          `env:"BACKUP_SLOT"` // in Unix seconds
 	Location    *time.Location `env:"BACKUP_TIME_ZONE" envDefault:"UTC"`
-	WaitSeconds uint16         `env:"BACKUP_WAIT_SECONDS" envDefault:"120"`
+	WaitSeconds uint32         `env:"BACKUP_WAIT_SECONDS" envDefault:"120"`
 	Scratch     string         `env:"BACKUP_SCRATCH" envDefault:"/scratch"`
 	Result      string         `env:"BACKUP_RESULT" envDefault:"/dev/termination-log"`
 	Policy

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -66,4 +68,29 @@ func TestAStandbyAsTheSource(t *testing.T) {
 	if rows := sql(t, "copy", "SELECT count(*), sum(a) FROM t"); rows != "100|5050" {
 		t.Error(rows)
 	}
+}
+
+// A backup needs programs that are as new as the server, and a restore a server that is as new as the programs.
+func TestVersionsThatDoNotFit(t *testing.T) {
+	settings := target(t)
+	image := func(name string, version int) {
+		real, err := exec.LookPath(toolsDir + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := folder(t)
+		script := fmt.Sprintf("#!/bin/sh\n[ $1 = --version ] && echo '%s (PostgreSQL) %d.1' || exec %s \"$@\"\n", name, version, real)
+		if err := os.Chmod(write(t, dir+"/"+name, script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	}
+	image("pg_dump", 9)
+	must(t, verbBackup, settings, ReasonVersionMismatch)
+	image("pg_dump", 99)
+	if o := must(t, verbBackup, settings, ReasonBackupSucceeded); !strings.Contains(o.result.Warning, "99") {
+		t.Errorf("%+v", o.result)
+	}
+	image("pg_restore", 99)
+	must(t, verbRestore, with(settings, "BACKUP_DATABASE", "copy"), ReasonVersionMismatch)
 }

@@ -100,9 +100,9 @@ func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
 	}{
 		"a wrong key":                        {with(settings, "AWS_SECRET_ACCESS_KEY", "another-key"), ReasonRepositoryRefused},
 		"a wrong user":                       {with(settings, "AWS_ACCESS_KEY_ID", "nobody"), ReasonRepositoryRefused},
-		"a bucket that does not exist":       {elsewhere(settings, "/nowhere/orders"), ReasonRepositoryRefused},
-		"one on a server that makes none":    {elsewhere(readOnly, "/nowhere/orders"), ReasonRepositoryRefused},
-		"a store that knows no bucket":       {answer(http.StatusNotFound, "NoSuchBucket"), ReasonRepositoryRefused},
+		"a bucket that does not exist":       {elsewhere(settings, "/nowhere/orders"), ReasonRepositoryMissing},
+		"one on a server that makes none":    {elsewhere(readOnly, "/nowhere/orders"), ReasonRepositoryMissing},
+		"a store that knows no bucket":       {answer(http.StatusNotFound, "NoSuchBucket"), ReasonRepositoryMissing},
 		"a store that refuses everything":    {answer(http.StatusForbidden, "AccessDenied"), ReasonRepositoryRefused},
 		"no permission to make a repository": {elsewhere(noWrites, "/company/new"), ReasonRepositoryRefused},
 		"no permission to write into one":    {noWrites, ReasonRepositoryRefused},
@@ -118,7 +118,8 @@ func TestFault9WrongKeyAndWrongBucket(t *testing.T) {
 	if _, err := os.Stat(dir + "/nowhere"); err == nil {
 		t.Error("a bucket was made")
 	}
-	must(t, verbRestore, elsewhere(settings, "/nowhere/orders"), ReasonRepositoryRefused)
+	must(t, verbRestore, elsewhere(settings, "/nowhere/orders"), ReasonRepositoryMissing)
+	must(t, verbDelete, elsewhere(settings, "/nowhere/orders"), ReasonDeleteSucceeded)
 	must(t, verbRestore, elsewhere(settings, "/company/nothing"), ReasonRepositoryMissing)
 	verified(t, elsewhere(settings, "/company/new"))
 }
