@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func (b *bench) note(format string, args ...any) {
 // forgive notes why an operator was left out of a part. When the operator did not cause the error, it returns the
 // error.
 func (b *bench) forgive(ctx context.Context, part, name string, err error) error {
-	if err == nil || ctx.Err() != nil {
+	if _, isLab := errors.AsType[labError](err); isLab || err == nil || ctx.Err() != nil {
 		return err
 	}
 	b.Report("%s: %s was not measured: %v", part, name, err)
@@ -117,9 +118,16 @@ func (b *bench) forgive(ctx context.Context, part, name string, err error) error
 // brief shortens an error for a note.
 func brief(err error) string { return cut(strings.Join(strings.Fields(err.Error()), " "), 500) }
 
+// labError is an error of the lab, which no operator caused.
+type labError struct{ error }
+
 // fixture starts a fixture for an implementation.
 func (b *bench) fixture(ctx context.Context, i impl.Implementation, flags ...string) (*fixture.Fixture, error) {
-	return fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: i.CRDs(b.Root), APIServer: flags})
+	w, err := fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: i.CRDs(b.Root), APIServer: flags})
+	if err != nil {
+		return nil, labError{err}
+	}
+	return w, nil
 }
 
 func (b *bench) end(w *fixture.Fixture) {

@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -108,5 +109,13 @@ func TestOptions(t *testing.T) {
 	o := Options{Implementations: make([]impl.Implementation, 1), Parts: []string{"speed"}}
 	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "there are static") {
 		t.Errorf("an unknown part: %v", err)
+	}
+}
+
+// A cluster that does not start is a fault of the lab: nothing was measured.
+func TestAFaultOfTheLabIsAnError(t *testing.T) {
+	i := impl.Implementation{Name: "x", Path: os.Args[0]}
+	if r, err := Run(t.Context(), Options{Root: t.TempDir(), Implementations: []impl.Implementation{i}, Parts: []string{Counts}}); err == nil {
+		t.Errorf("%+v", r)
 	}
 }
