@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 )
@@ -13,8 +11,6 @@ import (
 // The files of snapshots, and those in the scratch directory.
 const (
 	dumpFile     = "dump"
-	globalsFile  = "globals.sql"
-	rolesFile    = "roles.json"
 	verifiedFile = "verified"
 )
 
@@ -39,14 +35,17 @@ func (p *program) backup(ctx context.Context) error {
 	p.result.Backup = b
 	switch p.config.Verify {
 	case ModeArchive:
-		resticErr, err := p.pipe(ctx, p.resticTool("dump", taken.ID, dumpFile),
-			tool{name: "pg_restore", args: []string{"--file=/dev/null"}, env: p.environment()}, true)
-		if err := p.archiveFault(ctx, resticErr, err); err != nil {
+		read := tool{args: []string{"--file=/dev/null"}, env: p.environment()}
+		if err := (archive{program: p, snapshot: taken}).read(ctx, read); err != nil {
 			return err
 		}
 		b.Verified = &Verified{ModeArchive, now()}
-	case ModeRestore:
-		if err := p.stage(ctx, taken); err != nil {
+	case ModeRestore: // for the container verify
+		_, err := p.restic(ctx, "dump", "--target="+filepath.Join(p.config.Scratch, dumpFile), taken.ID, dumpFile)
+		if code(err) != 0 && noSpace(p.config.Scratch) {
+			return because(err, ReasonScratchFailed)
+		}
+		if err := p.repositoryFault(ctx, err, ReasonRepositoryDamaged); err != nil {
 			return err
 		}
 	}
@@ -55,54 +54,32 @@ func (p *program) backup(ctx context.Context) error {
 	return nil
 }
 
-// archiveFault is the error of a restic and a pg_restore that only reads what restic prints.
-func (p *program) archiveFault(ctx context.Context, resticErr, err error) error {
-	if resticErr != nil {
-		return p.repositoryFault(ctx, resticErr, ReasonRepositoryDamaged)
-	}
-	if code(err) != 0 {
-		return because(err, ReasonArchiveUnreadable)
-	}
-	return err
-}
-
-// dump dumps the database into the repository. Tags name the roles of the dump, and whether only superusers own objects,
-// as the snapshot shows them that pg_dump dumps: a restore by a superuser relies on that.
+// dump dumps the database into the repository. A tag says whether only superusers own objects, in the state that pg_dump
+// dumps: a restore by a superuser relies on that.
 func (p *program) dump(ctx context.Context) error {
 	open, err := p.connect(ctx, p.config.Database)
 	if err != nil {
 		return err
 	}
 	defer open.close()
-	server, image, err := p.versions(ctx, open, "pg_dump")
-	switch {
-	case err != nil:
-		return err
-	case server > image:
-		return because(nil, ReasonVersionMismatch, fmt.Sprintf("%d and %d", server, image))
-	case server < image:
-		p.warn("the server has PostgreSQL %d, and the image %d: a restore needs a server of %d or newer", server, image, image)
+	if server := open.version(); server > p.config.Image && p.config.Image > 0 {
+		return because(nil, ReasonVersionMismatch, fmt.Sprintf("%d and %d", server, p.config.Image))
+	} else if server < p.config.Image {
+		p.warn("the server has PostgreSQL %d: a restore needs one of %d, which the image has, or newer", server, p.config.Image)
 	}
 	if err := open.do(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
 		return err
 	}
 	exported, err := open.column(ctx, "SELECT pg_export_snapshot()")
 	if err != nil {
-		return serverFault(err)
+		return err
 	}
 	tags, err := p.describe(ctx, open)
 	if err != nil {
-		return serverFault(err)
-	}
-	err = p.save(ctx, []string{tagGlobals}, globalsFile, "pg_dumpall", "--globals-only", "--no-role-passwords", "--no-password",
-		databaseOption("database", p.config.Database))
-	if code(err) != 0 {
-		p.warn("the roles of the server are not in the backup: pg_dumpall failed, perhaps for lack of permission")
-	} else if err != nil {
 		return err
 	}
 	err = p.save(ctx, tags, dumpFile, "pg_dump", "--format=custom", "--compress=0", "--no-password",
-		"--encoding="+open.ParameterStatus("server_encoding"), "--snapshot="+exported[0],
+		"--encoding="+open.parameter("server_encoding"), "--snapshot="+exported[0],
 		fmt.Sprintf("--lock-wait-timeout=%d", p.config.wait().Milliseconds()), databaseOption("dbname", p.config.Database))
 	if code(err) == 0 || ctx.Err() != nil {
 		return err
@@ -115,21 +92,13 @@ func (p *program) dump(ctx context.Context) error {
 
 // describe returns the tags of a dump, and warns of what no tool can change.
 func (p *program) describe(ctx context.Context, s *session) ([]string, error) {
-	tags := []string{tagDump, tagVersion + url.QueryEscape(strings.Fields(s.ParameterStatus("server_version"))[0])}
-	roles, err := s.query(ctx, selectRoles)
+	tags := []string{tagDump, tagVersion + url.QueryEscape(strings.Fields(s.parameter("server_version"))[0])}
+	others, err := s.is(ctx, otherOwners)
+	if err == nil && !others {
+		tags = append(tags, tagSuperusers)
+	}
 	if err != nil {
 		return nil, err
-	}
-	onlySuperusers := true
-	for _, role := range roles {
-		key := tagRole
-		if role[1] == "t" {
-			key, onlySuperusers = tagRoleOwner, onlySuperusers && role[2] == "t"
-		}
-		tags = append(tags, key+url.QueryEscape(role[0]))
-	}
-	if onlySuperusers {
-		tags = append(tags, tagSuperusers)
 	}
 	lost, err := s.column(ctx, extensionRows)
 	if err != nil {
@@ -154,7 +123,7 @@ func (p *program) dumpFault(ctx context.Context, err error) error {
 	defer open.close()
 	denied, fault := open.column(ctx, deniedTables)
 	if fault != nil {
-		return serverFault(fault)
+		return fault
 	}
 	if len(denied) > 0 {
 		return because(err, ReasonPermissionDenied, "it may not read "+list(denied))
@@ -166,38 +135,38 @@ func (p *program) dumpFault(ctx context.Context, err error) error {
 	return because(err, ReasonDumpFailed)
 }
 
-// versions returns the major versions of the server and of one of PostgreSQL's programs in the image.
-func (p *program) versions(ctx context.Context, s *session, name string) (server, image int, err error) {
-	var out strings.Builder
-	if err := p.run(ctx, tool{name: name, args: []string{"--version"}, env: p.environment(), stdout: &out}); err != nil {
-		return 0, 0, err
-	}
-	_, version, _ := strings.Cut(out.String(), "(PostgreSQL)")
-	_, err = fmt.Sscan(version, &image)
-	if err == nil {
-		_, err = fmt.Sscan(s.ParameterStatus("server_version"), &server)
-	}
-	return server, image, err
+// version is the major version of the server.
+func (s *session) version() (major uint16) {
+	_, _ = fmt.Sscan(s.parameter("server_version"), &major)
+	return major
 }
 
-// stage leaves the dump, as the repository holds it, for the container that restores it.
-func (p *program) stage(ctx context.Context, s *snapshot) error {
-	roles, err := json.Marshal(append(s.tags(tagRole), s.tags(tagRoleOwner)...))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(p.config.Scratch, rolesFile), roles, 0o660)
-	}
-	if err != nil {
-		return because(err, ReasonScratchFailed)
-	}
-	file, err := os.Create(filepath.Join(p.config.Scratch, dumpFile))
-	if err != nil {
-		return because(err, ReasonScratchFailed)
-	}
-	t := p.resticTool("dump", s.ID, dumpFile)
-	t.stdout = file
-	err = p.run(ctx, t)
-	if closed := file.Close(); err == nil && closed != nil || code(err) != 0 && noSpace(p.config.Scratch) {
-		return because(err, ReasonScratchFailed)
-	}
-	return p.repositoryFault(ctx, err, ReasonRepositoryDamaged)
-}
+// deniedTables selects the tables that pg_dump dumps and the user may not read.
+const deniedTables = `
+SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE c.oid >= 16384 AND relkind IN ('r', 'p', 'S') AND relpersistence <> 't' AND nspname !~ '^pg_'
+  AND NOT has_table_privilege(c.oid, 'SELECT')
+  AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e')`
+
+// extensionRows selects the tables of extensions that have rows, and that the extension does not declare as
+// configuration.
+const extensionRows = `
+SELECT c.oid::regclass FROM pg_depend d JOIN pg_class c ON c.oid = d.objid JOIN pg_extension e ON e.oid = d.refobjid
+WHERE d.classid = 'pg_class'::regclass AND d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass AND relkind = 'r'
+  AND NOT c.oid = ANY(coalesce(extconfig, '{}')) AND pg_relation_size(c.oid) > 0`
+
+// fixedSettings selects settings of the role or the database that only a superuser may override.
+const fixedSettings = `
+SELECT name FROM pg_settings WHERE context LIKE 'superuser%' AND source IN ('database', 'user', 'database user')
+  AND name !~ '^(log|track|auto_explain)_' AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`
+
+// heldLocks selects tables on which a session holds a lock for which pg_dump must wait.
+const heldLocks = `
+SELECT format('%s, which session %s (%s) holds', relation::regclass, pid, application_name)
+FROM pg_locks JOIN pg_stat_activity USING (pid) JOIN pg_database d ON d.oid = database
+WHERE mode = 'AccessExclusiveLock' AND granted AND relation >= 16384 AND d.datname = current_database()`
+
+// otherOwners selects whether roles that are no superusers own objects of the database.
+const otherOwners = `
+SELECT EXISTS (SELECT FROM pg_shdepend JOIN pg_database d ON d.oid = dbid JOIN pg_roles r ON r.oid = refobjid
+WHERE refclassid = 'pg_authid'::regclass AND deptype = 'o' AND datname = current_database() AND NOT rolsuper)`

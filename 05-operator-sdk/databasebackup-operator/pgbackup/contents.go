@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -30,14 +30,11 @@ func parseContents(list string) (entries []entry) {
 
 // is reports whether an entry is of one of the kinds, or a comment on such an object.
 func (e entry) is(kinds ...string) bool {
-	text := strings.TrimPrefix(e.text, "COMMENT - ")
+	text := e.text
+	if object, comment := strings.CutPrefix(text, "COMMENT "); comment {
+		_, text, _ = strings.Cut(object, " ") // the schema
+	}
 	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(text, kind+" ") })
-}
-
-// belongsTo reports whether an entry has one of the owners. The owner of the database is another matter.
-func (e entry) belongsTo(owners []string) bool {
-	return e.is("DATABASE", "DATABASE PROPERTIES", "ACL - DATABASE") ||
-		slices.ContainsFunc(owners, func(owner string) bool { return strings.HasSuffix(e.text, " "+owner) })
 }
 
 // name is the entry without its owner, such as: event trigger - audit.
@@ -46,11 +43,13 @@ func (e entry) name() string {
 	return strings.ReplaceAll(strings.ToLower(strings.Join(words[:len(words)-1], " ")), " - ", " ")
 }
 
-// split returns the entries to restore, and the names of those that a restore leaves out: what would act on the next
-// statement or connect to another server, and the rows of materialized views where they may come from a server that does
-// not answer. A person adds them.
-func split(entries []entry) (kept []entry, leftOut []string) {
-	out := []string{"EVENT TRIGGER", "SUBSCRIPTION", "SUBSCRIPTION TABLE"}
+// split returns the entries to restore, and their outcome, which names those that a restore leaves out. They act on the
+// next statement or on another server, name a role, or are rows of materialized views that may come from a server that
+// does not answer. A person adds them.
+func split(entries []entry) (kept []entry, r *Restored) {
+	r = &Restored{}
+	out := []string{"EVENT TRIGGER", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "PUBLICATION", "PUBLICATION TABLE",
+		"PUBLICATION TABLES IN SCHEMA", "USER MAPPING", "POLICY"}
 	if slices.ContainsFunc(entries, func(e entry) bool { return e.is("FOREIGN TABLE") }) {
 		out = append(out, "MATERIALIZED VIEW DATA")
 	}
@@ -58,78 +57,78 @@ func split(entries []entry) (kept []entry, leftOut []string) {
 		switch {
 		case !e.is(out...):
 			kept = append(kept, e)
+			if e.is("TABLE DATA") {
+				r.Tables++
+			}
 		case !e.is("SUBSCRIPTION TABLE") && !strings.HasPrefix(e.text, "COMMENT"):
-			leftOut = append(leftOut, e.name())
+			r.LeftOut = append(r.LeftOut, e.name())
 		}
 	}
-	return kept, leftOut
-}
-
-// only returns the entries that a condition holds for.
-func only(entries []entry, condition func(entry) bool) []entry {
-	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return !condition(e) })
+	return kept, r
 }
 
 // archive is a dump: in the repository, or a file.
 type archive struct {
-	p        *program
+	*program
 	snapshot *snapshot
 	path     string
 }
 
-// restore has pg_restore restore entries. With whole, it reads all of the archive.
-func (a archive) restore(ctx context.Context, entries []entry, whole bool, t tool) (resticErr, err error) {
-	if len(entries) == 0 {
-		return nil, nil
+// read has pg_restore read the archive.
+func (a archive) read(ctx context.Context, t tool) (err error) {
+	t.name = "pg_restore"
+	if a.snapshot == nil {
+		t.args = append(t.args, a.path)
+		err = a.run(ctx, t)
+	} else {
+		err = a.pipe(ctx, a.resticTool("dump", a.snapshot.ID, dumpFile), t)
 	}
+	failed, _ := errors.AsType[*toolError](err)
+	switch {
+	case failed == nil:
+		return err
+	case failed.name == "restic":
+		return a.repositoryFault(ctx, err, ReasonRepositoryDamaged)
+	}
+	return because(err, ReasonArchiveUnreadable)
+}
+
+// restore restores entries into a database. They belong to the user who restores, because the roles of the dump may not
+// exist here, and so grants are left out, too.
+func (a archive) restore(ctx context.Context, entries []entry, env []string, database string) error {
 	file, err := os.CreateTemp("", "pgbackup-list-")
 	if err != nil {
-		return nil, fmt.Errorf("make a list: %w", err)
+		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	for _, e := range entries {
-		if _, err := fmt.Fprintln(file, e.line); err != nil {
-			return nil, fmt.Errorf("write a list: %w", err)
-		}
+		_, writeErr := file.WriteString(e.line + "\n")
+		err = errors.Join(err, writeErr)
 	}
-	if err := file.Close(); err != nil {
-		return nil, fmt.Errorf("write a list: %w", err)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
 	}
-	t.name, t.args = "pg_restore", append(t.args, "--use-list="+file.Name(), "--no-tablespaces", "--no-password")
-	return a.read(ctx, whole, t)
-}
-
-// read has pg_restore read the archive.
-func (a archive) read(ctx context.Context, whole bool, t tool) (resticErr, err error) {
-	if a.snapshot == nil {
-		t.args = append(t.args, a.path)
-		return nil, a.p.run(ctx, t)
-	}
-	return a.p.pipe(ctx, a.p.resticTool("dump", a.snapshot.ID, dumpFile), t, whole)
+	return a.read(ctx, tool{env: env, args: []string{"--use-list=" + file.Name(), "--exit-on-error", "--no-owner", "--no-acl",
+		"--no-tablespaces", "--no-password", databaseOption("dbname", database)}})
 }
 
 // contents returns the entries of the archive.
 func (a archive) contents(ctx context.Context) ([]entry, error) {
 	var out strings.Builder
-	resticErr, err := a.read(ctx, false, tool{name: "pg_restore", args: []string{"--list", "--create"}, env: a.p.environment(),
-		stdout: &out})
-	return parseContents(out.String()), a.p.archiveFault(ctx, resticErr, err)
+	err := a.read(ctx, tool{args: []string{"--list", "--create"}, env: a.environment(), stdout: &out})
+	return parseContents(out.String()), err
 }
 
-// databaseForm is a statement about the dumped database, whose name it skips.
-var databaseForm = regexp.MustCompile(`(?s)\n(CREATE|ALTER) DATABASE (?:"(?:[^"]|"")*"|[^" ]+) (.*?);\n`)
+// databaseForm is the statement that creates the dumped database. Its group are the options.
+var databaseForm = regexp.MustCompile(`(?s)\nCREATE DATABASE (?:"(?:[^"]|"")*"|[^" ]+) (.*?);\n`)
 
-// databaseStatement returns the options of the statement that creates the dumped database, and its owner, both as SQL.
-func (a archive) databaseStatement(ctx context.Context, entries []entry) (options, owner string, err error) {
+// databaseOptions returns the options of the statement that creates the dumped database.
+func (a archive) databaseOptions(ctx context.Context) (string, error) {
 	var out strings.Builder
-	resticErr, err := a.restore(ctx, only(entries, func(e entry) bool { return strings.HasPrefix(e.text, "DATABASE - ") }), false,
-		tool{args: []string{"--create", "--file=-"}, env: a.p.environment(), stdout: &out})
-	for _, statement := range databaseForm.FindAllStringSubmatch("\n"+out.String(), -1) {
-		if statement[1] == "CREATE" {
-			options = statement[2]
-		} else if name, ok := strings.CutPrefix(statement[2], "OWNER TO "); ok {
-			owner = name
-		}
+	err := a.read(ctx, tool{args: []string{"--create", "--section=pre-data", "--file=-"}, env: a.environment(), stdout: &out})
+	options := ""
+	if match := databaseForm.FindStringSubmatch(out.String()); match != nil {
+		options = match[1]
 	}
-	return options, owner, a.p.archiveFault(ctx, resticErr, err)
+	return options, err
 }

@@ -90,12 +90,11 @@ func TestTheResultIsThatOfTheContract(t *testing.T) {
 		Backup: &Backup{Name: "orders-29579190", Snapshot: "1a2b3c4d", Database: "orders", Size: 4096, Stored: 1024,
 			Started: at, Completed: at.Add(time.Second), ServerVersion: "17.2",
 			Verified: &Verified{Mode: ModeArchive, Time: at.Add(2 * time.Second)}},
-		Restored: &Restored{Database: "orders", Tables: 2, RolesCreated: 1, LeftOut: []string{"event trigger audit"}},
+		Restored: &Restored{Database: "orders", Tables: 2, LeftOut: []string{"event trigger audit"}},
 		Backups: []Entry{
 			{Name: "orders-29579190", Snapshot: "1a2b3c4d", Completed: at.Add(time.Second), Size: 4096, Verified: ModeRestore},
 			{Name: "orders-29570000", Completed: time.Date(2026, 3, 22, 17, 20, 2, 0, time.UTC), Size: 2048,
-				Path: "/volume/backups/orders/7e1b/orders-29570000.dump"}},
-		Removed: []string{"orders-29579180"}, Omitted: 3}
+				Path: "/volume/backups/orders/7e1b/orders-29570000.dump"}}}
 	text, err := want.encode()
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func (p *program) finish(ctx context.Context) error {
 		return err
 	}
 	p.list(kept)
-	p.succeed(ReasonFinished, "the repository has %d backups of this owner; %d were removed", len(kept), len(p.result.Removed))
+	p.succeed(ReasonFinished, "the repository has %d backups of this owner; %d were removed", len(kept), len(all)-len(kept))
 	return nil
 }
 
@@ -77,18 +77,13 @@ func (p *program) checkRepository(ctx context.Context) error {
 // nothing is removed on the word of one clock. A failure is a warning: the backup of this run is good.
 func (p *program) retain(ctx context.Context, all []backup) ([]backup, error) {
 	slot := p.config.slot()
-	if all[0].Time.After(slot.Add(clockTolerance)) {
-		p.warn("nothing was removed: backup %s has a later time than this run, so a clock is or was wrong", all[0].name())
-		return all, nil
-	}
-	if slot.After(time.Now().Add(clockTolerance)) {
-		p.warn("nothing was removed: the time of this run is ahead of the clock of its node")
+	if all[0].Time.After(slot.Add(clockTolerance)) || slot.After(time.Now().Add(clockTolerance)) {
+		p.warn("nothing was removed, because clocks disagree: this run is of %s, a backup of %s", slot, all[0].Time.UTC())
 		return all, nil
 	}
 	forgotten, err := p.forgotten(ctx)
 	var ids []string
-	removed := choose(all, forgotten, p.config.Policy, p.config.Name)
-	for _, b := range removed {
+	for _, b := range choose(all, forgotten, p.config.Policy, p.config.Name) {
 		ids = append(ids, b.all...)
 	}
 	if err == nil {
@@ -97,21 +92,10 @@ func (p *program) retain(ctx context.Context, all []backup) ([]backup, error) {
 	switch {
 	case err != nil && code(err) == 0:
 		return nil, err
-	case code(err) == resticLocked:
-		p.warn("old backups were not removed, because another run uses the repository")
 	case err != nil:
-		p.warn("old backups were not removed, or not all of them: the store refuses to delete, or went away")
+		p.warn("old backups were not all removed: another run uses the repository, or the store refuses to delete")
 	}
-	if len(ids) == 0 {
-		return all, nil
-	}
-	kept, err := p.backups(ctx) // restic may have removed some of them before it failed
-	for _, b := range slices.Backward(removed) {
-		if !slices.ContainsFunc(kept, func(k backup) bool { return k.name() == b.name() }) {
-			p.result.Removed = append(p.result.Removed, b.name())
-		}
-	}
-	return kept, err
+	return p.backups(ctx) // restic may have removed some of them before it failed
 }
 
 // forget removes snapshots, and the data that no other snapshot needs.

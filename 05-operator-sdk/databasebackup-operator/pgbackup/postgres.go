@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -30,16 +29,16 @@ const sessionOptions = "-c default_transaction_read_only=off -c default_transact
 const applicationName = "pgbackup"
 
 // session is a connection to a database.
-type session struct{ *pgconn.PgConn }
+type session struct{ *pgx.Conn }
 
 // connect opens a session of the user of the settings. It tries again while the server may still be starting.
 func (p *program) connect(ctx context.Context, database string) (*session, error) {
-	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname=%s", connectionValue(p.config.Host),
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname=%s", connectionValue(p.config.Host),
 		p.config.Port, connectionValue(p.config.User), connectionValue(database)))
 	if err != nil {
 		return nil, because(err, ReasonTLSFailed, "PGSSLMODE or PGSSLROOTCERT cannot be used")
 	}
-	config.ConnectTimeout = 10 * time.Second
+	config.ConnectTimeout, config.DefaultQueryExecMode = 10*time.Second, pgx.QueryExecModeExec
 	config.RuntimeParams["application_name"], config.RuntimeParams["options"] = applicationName, sessionOptions
 	networkOpen := false // with TLS, if it is required
 	config.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
@@ -63,61 +62,44 @@ func (p *program) connect(ctx context.Context, database string) (*session, error
 }
 
 // dial opens a session. It sets the encoding, where PostgreSQL can convert it, and the limit that PostgreSQL 17 brought.
-func dial(ctx context.Context, config *pgconn.Config) (*session, error) {
-	conn, err := pgconn.ConnectConfig(ctx, config)
+func dial(ctx context.Context, config *pgx.ConnConfig) (*session, error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, serverFault(err)
+		return nil, err
 	}
 	s := &session{conn}
-	if _, err = s.query(ctx, "SET transaction_timeout = 0"); sqlState(err) == "42704" { // PostgreSQL does not know it
+	if err = s.do(ctx, "SET transaction_timeout = 0"); sqlState(err) == "42704" { // PostgreSQL does not know it
 		err = nil
 	}
-	if encoding := s.ParameterStatus("server_encoding"); err == nil && encoding != "SQL_ASCII" && encoding != "MULE_INTERNAL" {
+	if encoding := s.parameter("server_encoding"); err == nil && encoding != "SQL_ASCII" && encoding != "MULE_INTERNAL" {
 		err = s.do(ctx, "SET client_encoding = 'UTF8'")
 	}
 	if err != nil {
 		s.close()
 	}
-	return s, serverFault(err)
+	return s, err
 }
 
-// query runs one statement, with parameters, and returns its rows. NULL is the empty text.
-func (s *session) query(ctx context.Context, sql string, params ...string) (rows [][]string, err error) {
-	var values [][]byte
-	for _, value := range params {
-		values = append(values, []byte(value))
-	}
-	result := s.ExecParams(ctx, sql, values, nil, nil, nil).Read()
-	for _, row := range result.Rows {
-		texts := make([]string, len(row))
-		for i, value := range row {
-			texts[i] = string(value)
-		}
-		rows = append(rows, texts)
-	}
-	return rows, result.Err
-}
+// parameter is a parameter that the server reported.
+func (s *session) parameter(name string) string { return s.PgConn().ParameterStatus(name) }
 
 // column returns the first column of the rows of a statement.
-func (s *session) column(ctx context.Context, sql string, params ...string) (values []string, err error) {
-	rows, err := s.query(ctx, sql, params...)
-	for _, row := range rows {
-		values = append(values, row[0])
-	}
-	return values, err
+func (s *session) column(ctx context.Context, sql string, params ...any) ([]string, error) {
+	rows, _ := s.Query(ctx, sql, params...) // the error is that of the rows, too
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // is returns whether a statement returns true.
-func (s *session) is(ctx context.Context, sql string, params ...string) (bool, error) {
-	values, err := s.column(ctx, sql, params...)
-	return slices.Equal(values, []string{"t"}), serverFault(err)
+func (s *session) is(ctx context.Context, sql string, params ...any) (yes bool, err error) {
+	err = s.QueryRow(ctx, sql, params...).Scan(&yes)
+	return yes, err
 }
 
 // do runs statements, until one fails.
 func (s *session) do(ctx context.Context, statements ...string) error {
 	for _, statement := range statements {
-		if _, err := s.query(ctx, statement); err != nil {
-			return serverFault(err)
+		if _, err := s.Exec(ctx, statement); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -130,7 +112,7 @@ func (s *session) close() {
 }
 
 // quote makes a name an identifier of SQL.
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // sqlState is the SQLSTATE of an error, or empty.
 func sqlState(err error) string {
@@ -147,25 +129,24 @@ var states = map[string]Reason{
 	"53300": ReasonTargetNotReady, "57P01": ReasonTargetNotReady, "57P02": ReasonTargetNotReady, "57P03": ReasonTargetNotReady,
 }
 
-// serverFault gives an error of the server its reason, by its SQLSTATE or the type of the error.
-func serverFault(err error) error {
-	if err == nil || faultOf(err).reason != ReasonFailed {
-		return err
-	}
+// serverFault gives an error of a session its reason, by its SQLSTATE or the type of the error.
+func serverFault(err error) *fault {
 	state := sqlState(err)
-	if reason, known := states[state]; known {
-		return because(err, reason, "SQLSTATE "+state)
-	}
-	_, network := errors.AsType[net.Error](err)
-	switch {
-	case state != "":
-		return because(err, ReasonFailed, "SQLSTATE "+state)
+	_, network := errors.AsType[*net.OpError](err)
+	_, name := errors.AsType[*net.DNSError](err)
+	f := &fault{reason: ReasonFailed, cause: err}
+	switch reason, known := states[state]; {
+	case known:
+		f.reason = reason
 	case isTLS(err):
-		return because(err, ReasonTLSFailed)
-	case network, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return because(err, ReasonTargetNotReady)
+		f.reason = ReasonTLSFailed
+	case network, name, errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		f.reason = ReasonTargetNotReady
 	}
-	return because(err, ReasonFailed)
+	if state != "" {
+		f.details = []string{"SQLSTATE " + state}
+	}
+	return f
 }
 
 // isTLS reports whether an error is about a certificate or TLS itself.

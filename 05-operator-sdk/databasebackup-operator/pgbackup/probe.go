@@ -30,9 +30,6 @@ func (p *program) probe(ctx context.Context) error {
 		return p.probeFolder()
 	}
 	kind, address, _ := strings.Cut(p.config.Repository, ":")
-	if !strings.Contains(address, "://") {
-		address = "https://" + address
-	}
 	store, err := url.Parse(address)
 	if err != nil {
 		return because(err, ReasonInvalidSettings, "RESTIC_REPOSITORY has no address that can be used")
@@ -74,7 +71,7 @@ func (p *program) askServer(ctx context.Context, transport http.RoundTripper, st
 	if user := p.config.environ["RESTIC_REST_USERNAME"]; user != "" {
 		request.SetBasicAuth(user, p.config.environ["RESTIC_REST_PASSWORD"])
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return 0, err
 	}

@@ -41,9 +41,10 @@ var (
 		"the database server refuses the user, the password or the way of authentication")
 	ReasonTLSFailed = failure("TLSFailed", exitFailed,
 		"TLS fails: a server offers none, or not the certificate that the settings require")
-	ReasonDatabaseNotFound      = failure("DatabaseNotFound", exitFailed, "the server does not have the database")
-	ReasonPermissionDenied      = failure("PermissionDenied", exitFailed, "the user of the database lacks a permission")
-	ReasonVersionMismatch       = failure("VersionMismatch", exitFinal, "the server must not be newer than the image's PostgreSQL for a backup, and not older for a restore")
+	ReasonDatabaseNotFound = failure("DatabaseNotFound", exitFailed, "the server does not have the database")
+	ReasonPermissionDenied = failure("PermissionDenied", exitFailed, "the user of the database lacks a permission")
+	ReasonVersionMismatch  = failure("VersionMismatch", exitFinal,
+		"a backup needs the server's version of PostgreSQL in the image or a newer one, a restore the same or an older one")
 	ReasonDumpFailed            = failure("DumpFailed", exitFailed, "pg_dump failed, or ended early; the log has its text")
 	ReasonRepositoryUnreachable = failure("RepositoryUnreachable", exitFailed,
 		"the store of the repository cannot be reached")
@@ -70,8 +71,6 @@ var (
 		"the server refused a part of the dump; the log has its text")
 	ReasonTargetNotEmpty = failure("TargetNotEmpty", exitFinal,
 		"the database is not empty, and a restore does not overwrite: choose another name, or drop it")
-	ReasonRolesMissing = failure("RolesMissing", exitFinal,
-		"the server lacks roles of the dump, and the user may not create them")
 )
 
 // sentences and exitCodes are those of the reasons of failed runs.
@@ -103,12 +102,12 @@ func because(cause error, reason Reason, details ...string) error {
 	return &fault{reason: reason, details: details, cause: cause}
 }
 
-// faultOf returns the outermost fault in an error. Any other error is a fault without a known reason.
+// faultOf returns the outermost fault in an error. Any other error may be one of the database server.
 func faultOf(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
-	return &fault{reason: ReasonFailed, cause: err}
+	return serverFault(err)
 }
 
 // list joins the first names of a list.

@@ -20,16 +20,13 @@ const (
 
 // The tags of a snapshot. Values are escaped, because restic splits tags at commas.
 const (
-	tagDump     = "dump"    // the snapshot is the dump of a run
-	tagGlobals  = "globals" // the snapshot has the roles of the server
+	tagDump     = "dump" // the snapshot is the dump of a run
 	tagOwner    = "uid="
 	tagName     = "name="
 	tagDatabase = "database="
 	tagVersion  = "version="
 	tagVerified = "verified="
 
-	tagRole       = "role="  // a role that the dump names
-	tagRoleOwner  = "owner=" // a role that owns objects
 	tagSuperusers = "owners-are-superusers"
 )
 
@@ -46,20 +43,16 @@ type snapshot struct {
 	} `json:"summary"`
 }
 
-// tags returns the values of a tag.
-func (s snapshot) tags(key string) (values []string) {
+// tag returns the value of a tag, or the empty text.
+func (s snapshot) tag(key string) string {
 	for _, tag := range s.Tags {
 		if value, ok := strings.CutPrefix(tag, key); ok {
-			if text, err := url.QueryUnescape(value); err == nil {
-				values = append(values, text)
-			}
+			text, _ := url.QueryUnescape(value)
+			return text
 		}
 	}
-	return values
+	return ""
 }
-
-// tag returns the value of a tag, or the empty text.
-func (s snapshot) tag(key string) string { return strings.Join(s.tags(key), "") }
 
 func (s snapshot) name() string { return s.tag(tagName) }
 
@@ -67,7 +60,7 @@ func (s snapshot) name() string { return s.tag(tagName) }
 type backup struct {
 	snapshot
 	verified Mode
-	all      []string // the ids of its snapshots: the dump, the roles, the mark of a verification
+	all      []string // the ids of its snapshots: the dump, and the mark of a verification
 }
 
 // facts are the facts of a snapshot in a result.

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,11 +23,8 @@ type Result struct {
 	Backup *Backup `json:"backup,omitempty"`
 	// Restored is the outcome of a restore.
 	Restored *Restored `json:"restored,omitempty"`
-	// Backups are the backups of this owner after finish, newest first. Removed are the names of those that it removed.
-	Backups []Entry  `json:"backups,omitzero"`
-	Removed []string `json:"removed,omitempty"`
-	// Omitted is how many of Backups and Removed were left out to keep within ResultLimit, the oldest first.
-	Omitted int `json:"omitted,omitempty"`
+	// Backups are the newest backups of this owner after finish, newest first: as many as ResultLimit allows.
+	Backups []Entry `json:"backups,omitzero"`
 }
 
 // Backup has the facts about one snapshot.
@@ -54,11 +48,18 @@ type Verified struct {
 
 // Restored is the outcome of a restore, also into the scratch server.
 type Restored struct {
-	Database     string `json:"database"`
-	Tables       int    `json:"tables"`
-	RolesCreated int    `json:"rolesCreated"`
+	Database string `json:"database"`
+	Tables   int    `json:"tables"`
 	// LeftOut names parts of the dump that were not restored; a person adds them.
 	LeftOut []string `json:"leftOut,omitempty"`
+}
+
+// String is the end of a message.
+func (r *Restored) String() string {
+	if len(r.LeftOut) == 0 {
+		return fmt.Sprintf("%d tables", r.Tables)
+	}
+	return fmt.Sprintf("%d tables; not restored: %s", r.Tables, list(r.LeftOut))
 }
 
 // Entry is a backup in a list.
@@ -74,38 +75,25 @@ type Entry struct {
 // ResultLimit is the length at which Kubernetes cuts a termination message, in bytes.
 const ResultLimit = 4096
 
-// messageLimit is the longest message, in bytes.
-const messageLimit = 600
-
-// encode returns the result as JSON within the limit. Lists are cut first, then the message.
+// encode returns the result as JSON within the limit. Lists are cut first, then the texts.
 func (r Result) encode() ([]byte, error) {
-	r.Message, r.Warning = shorten(r.Message, messageLimit), shorten(r.Warning, messageLimit)
-	for {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(r); err != nil {
-			return nil, fmt.Errorf("encode the result: %w", err)
-		}
-		if b.Len() <= ResultLimit {
-			return b.Bytes(), nil
+	for limit := 600; ; {
+		r.Message, r.Warning = shorten(r.Message, limit), shorten(r.Warning, limit)
+		encoded, err := json.Marshal(r)
+		if err != nil || len(encoded) < ResultLimit {
+			return append(encoded, '\n'), err
 		}
 		switch {
-		case len(r.Removed) > len(r.Backups):
-			r.Removed = r.Removed[:len(r.Removed)-1]
-			r.Omitted++
 		case len(r.Backups) > 0:
 			r.Backups = r.Backups[:len(r.Backups)-1]
-			r.Omitted++
-		case r.Restored != nil && len(r.Restored.LeftOut) > 2:
+		case r.Restored != nil && len(r.Restored.LeftOut) > 10:
 			restored := *r.Restored
-			kept := len(restored.LeftOut) - 2
-			restored.LeftOut = append(restored.LeftOut[:kept:kept], "and more: see the log")
+			restored.LeftOut = append(slices.Clone(restored.LeftOut[:9]), "and more: see the log")
 			r.Restored = &restored
-		case len(r.Message) > 40 || len(r.Warning) > 40:
-			r.Message, r.Warning = shorten(r.Message, len(r.Message)/2), shorten(r.Warning, len(r.Warning)/2)
+		case limit > 0:
+			limit /= 2
 		default:
-			r.Backup, r.Restored = nil, nil
+			r.Restored = nil
 		}
 	}
 }
@@ -116,21 +104,4 @@ func shorten(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:max(0, limit-len("…"))], "") + "…"
-}
-
-// writeResult writes the result where the kubelet reads it. That file is a mount, so it is written in place. Outside of a
-// pod it does not exist, and nothing is written.
-func writeResult(path string, encoded []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		_, err = f.Write(encoded)
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("write the result: %w", err)
-	}
-	return nil
 }

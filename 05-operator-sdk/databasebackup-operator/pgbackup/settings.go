@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,7 +13,7 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Verbs, in the order of the usage line. Each is the name of a container.
+// Verbs. Each is the name of a container.
 const (
 	verbBackup  = "backup"
 	verbVerify  = "verify"
@@ -21,7 +22,8 @@ const (
 	verbDelete  = "delete"
 )
 
-var verbs = []string{verbBackup, verbVerify, verbFinish, verbRestore, verbDelete}
+var verbs = map[string]func(*program, context.Context) error{verbBackup: (*program).backup, verbVerify: (*program).verify,
+	verbFinish: (*program).finish, verbRestore: (*program).restore, verbDelete: (*program).delete}
 
 // Mode is how a backup is verified.
 type Mode string
@@ -32,10 +34,8 @@ const (
 	ModeRestore Mode = "Restore" // the dump is restored into a scratch server
 )
 
-const (
-	defaultResult = "/dev/termination-log"
-	maxWait       = 2 * time.Minute // for a server that starts
-)
+// maxWait is how long a run waits for a server that starts.
+const maxWait = 2 * time.Minute
 
 // Policy are the numbers of backups that retention keeps.
 type Policy struct {
@@ -56,6 +56,7 @@ type Config struct {
 	Snapshot    string         `env:"BACKUP_SNAPSHOT"`
 	Database    string         `env:"BACKUP_DATABASE"`
 	RestoreUID  string         `env:"BACKUP_RESTORE_UID"`
+	Image       uint16         `env:"PG_MAJOR"` // the version of PostgreSQL in the image, which official images set
 	Host        string         `env:"PGHOST"`
 	Port        uint16         `env:"PGPORT" envDefault:"5432"`
 	User        string         `env:"PGUSER"`
@@ -111,7 +112,7 @@ func Settings(verb string, environ []string) (Config, error) {
 
 // remote reports whether a repository is not a folder.
 func remote(repository string) bool {
-	return strings.HasPrefix(repository, "s3:") || strings.HasPrefix(repository, "rest:")
+	return strings.HasPrefix(repository, "s3:http") || strings.HasPrefix(repository, "rest:http")
 }
 
 func (c Config) slot() time.Time { return time.Unix(c.Slot, 0).UTC() }
@@ -132,11 +133,11 @@ func (c Config) check() error {
 	wrong := ""
 	switch {
 	case !known:
-		wrong = "the verb must be one of " + strings.Join(verbs, ", ")
+		wrong = "there is no such verb"
 	case c.Verify != ModeNone && c.Verify != ModeArchive && c.Verify != ModeRestore:
 		wrong = "BACKUP_VERIFY must be None, Archive or Restore"
 	case !remote(c.Repository) && !filepath.IsAbs(c.Repository) && required != "":
-		wrong = "RESTIC_REPOSITORY must be a folder, or begin with s3: or rest:"
+		wrong = "RESTIC_REPOSITORY must be a folder, or begin with s3:http or rest:http"
 	case strings.Contains(c.Host, ","): // libpq would try each host of a list, with the password
 		wrong = "PGHOST must be one host"
 	}

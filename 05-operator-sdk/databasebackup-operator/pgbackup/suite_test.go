@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && slices.Contains(verbs, os.Args[1]) { // this binary, run again, is the program
+	if len(os.Args) == 2 && verbs[os.Args[1]] != nil { // this binary, run again, is the program
 		main()
 	}
 	stopped := make(chan os.Signal, 1)

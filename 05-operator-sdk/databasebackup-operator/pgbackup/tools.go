@@ -21,7 +21,6 @@ type tool struct {
 	name   string
 	args   []string
 	env    []string
-	dir    string
 	stdin  io.Reader
 	stdout io.Writer
 }
@@ -64,71 +63,55 @@ func (p *program) serverVariables() []string {
 		"PGAPPNAME="+applicationName, "PGOPTIONS="+sessionOptions)
 }
 
-// command prepares a program in a separate process group, which ends with ctx.
-func (p *program) command(ctx context.Context, t tool) *exec.Cmd {
+// start starts a program, which ends with ctx.
+func (p *program) start(ctx context.Context, t tool) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, t.name, t.args...)
-	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = t.env, t.dir, t.stdin, t.stdout, p.errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = grace
-	return cmd
-}
-
-// start starts a program.
-func start(cmd *exec.Cmd) error {
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = t.env, t.stdin, t.stdout, p.errs, grace
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Start(); err != nil {
-		return because(err, ReasonToolMissing, cmd.Args[0])
+		return nil, because(err, ReasonToolMissing, t.name)
 	}
-	return nil
+	return cmd, nil
 }
 
-// wait waits for the end of a program, and ends processes that it left.
+// wait waits for the end of a program.
 func wait(ctx context.Context, cmd *exec.Cmd) error {
 	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return &toolError{name: cmd.Args[0], code: cmd.ProcessState.ExitCode()}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // run calls a program and waits for its end.
 func (p *program) run(ctx context.Context, t tool) error {
-	cmd := p.command(ctx, t)
-	if err := start(cmd); err != nil {
+	cmd, err := p.start(ctx, t)
+	if err != nil {
 		return err
 	}
 	return wait(ctx, cmd)
 }
 
-// pipe runs two programs, of which the second one reads the output of the first one. With whole, the first one must
-// write all of its output, also what the second one does not need; without, it ends with the second one.
-func (p *program) pipe(ctx context.Context, from, to tool, whole bool) (fromErr, toErr error) {
+// pipe runs two programs, of which the second one reads the output of the first one. When both fail, the error is that
+// of the first one.
+func (p *program) pipe(ctx context.Context, from, to tool) error {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err, nil
+		return err
 	}
 	defer func() { _ = r.Close() }()
 	from.stdout, to.stdin = w, r
-	first := p.command(ctx, from)
-	err = start(first)
+	first, err := p.start(ctx, from)
 	_ = w.Close()
 	if err != nil {
-		return err, nil
+		return err
 	}
-	toErr = p.run(ctx, to)
-	if whole && toErr == nil {
-		_, _ = io.Copy(io.Discard, r)
-	} else {
-		_ = syscall.Kill(-first.Process.Pid, syscall.SIGKILL)
+	err = p.run(ctx, to)
+	_ = first.Process.Kill() // it has ended, or nothing reads its output any more
+	if failed := wait(ctx, first); err != nil && code(failed) > 0 {
+		return failed
 	}
-	if fromErr = wait(ctx, first); !whole && code(fromErr) == -1 {
-		fromErr = nil
-	}
-	return fromErr, toErr
+	return err
 }
 
 // databaseOption names a database to a tool. libpq would take a name with = or :// in it as a connection string, so the

@@ -19,7 +19,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	complete := map[string]string{"RESTIC_REPOSITORY": "/volume/orders", "RESTIC_PASSWORD_FILE": file, "BACKUP_OWNER": "1b2c-3d",
 		"BACKUP_NAME": "orders-29012345", "BACKUP_DATABASE": "orders", "PGHOST": "db", "PGUSER": "keeper",
 		"BACKUP_WAIT_SECONDS": "86400", "BACKUP_KEEP_DAILY": "10000", "BACKUP_MAX_AGE_DAYS": "36500"} // the greatest of the API
-	for _, verb := range verbs {
+	for verb := range verbs {
 		c, err := Settings(verb, environment(complete))
 		if err != nil || c.Verify != ModeArchive || c.Policy != (Policy{Last: 7, Daily: 10000, MaxAgeDays: 36500}) || c.WaitSeconds != 86400 {
 			t.Errorf("%s: %+v %v", verb, c, err)
@@ -55,7 +55,6 @@ func TestResultKeepsWithinTheLimit(t *testing.T) {
 		Backup: &Backup{Name: strings.Repeat("n", 200), Database: strings.Repeat("\x01", 63)}, Restored: &Restored{}}
 	for i := range 500 {
 		r.Backups = append(r.Backups, Entry{Name: fmt.Sprintf("orders-%d", i)})
-		r.Removed = append(r.Removed, fmt.Sprintf("old-%d", i))
 		r.Restored.LeftOut = append(r.Restored.LeftOut, fmt.Sprintf("event trigger e%d", i))
 	}
 	text, err := r.encode()
@@ -66,7 +65,7 @@ func TestResultKeepsWithinTheLimit(t *testing.T) {
 	if err != nil || len(text) > ResultLimit {
 		t.Fatalf("%d bytes, %v", len(text), err)
 	}
-	if back.Reason != r.Reason || back.Backup == nil || back.Omitted+len(back.Backups)+len(back.Removed) != 1000 ||
+	if back.Reason != r.Reason || back.Backup == nil || len(back.Restored.LeftOut) != 10 ||
 		!strings.HasSuffix(back.Message, "ü…") || strings.Contains(back.Message, "\ufffd") {
 		t.Errorf("%+v", back)
 	}
@@ -121,23 +120,26 @@ func TestContentsAreSplit(t *testing.T) {
 4128; 0 0 COMMENT public TABLE t boss
 4129; 0 0 ACL public TABLE t boss
 2009; 826 16500 DEFAULT ACL public DEFAULT PRIVILEGES FOR TABLES boss
+3001; 3256 16500 POLICY public t mine boss
+4131; 0 0 COMMENT public POLICY mine ON t boss
+3002; 0 16397 TABLE DATA public t boss
 3000; 0 16400 MATERIALIZED VIEW DATA public mv boss
 3461; 3466 16398 EVENT TRIGGER - stop it boss
 4130; 0 0 COMMENT - EVENT TRIGGER stop it boss
 3462; 6100 16399 SUBSCRIPTION - news boss
 3463; 6104 16401 PUBLICATION - all boss
 `
-	kept, leftOut := split(parseContents(text))
-	if diff := cmp.Diff([]string{"materialized view data public mv", "event trigger stop it", "subscription news"},
-		leftOut); diff != "" {
+	kept, restored := split(parseContents(text))
+	if diff := cmp.Diff([]string{"user mapping user mapping boss server far", "policy public t mine", "materialized view data public mv",
+		"event trigger stop it", "subscription news", "publication all"}, restored.LeftOut); diff != "" {
 		t.Error(diff)
 	}
 	for _, e := range kept {
-		if slices.Contains([]string{"3000;", "3461;", "4130;", "3462;"}, strings.Fields(e.line)[0]) {
+		if slices.Contains([]string{"3000;", "3461;", "4130;", "4131;", "3462;"}, strings.Fields(e.line)[0]) {
 			t.Errorf("kept: %s", e.line)
 		}
 	}
-	if len(kept) != 15 {
-		t.Errorf("%d entries are kept", len(kept))
+	if len(kept) != 14 || restored.Tables != 1 {
+		t.Errorf("%d entries are kept, and %d tables", len(kept), restored.Tables)
 	}
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +19,7 @@ const (
 // verify restores the dump that backup left into a server in the scratch directory, and asks the query. It has no
 // credentials. The server runs code of the dump as its superuser, so nothing else is in the container.
 func (p *program) verify(ctx context.Context) error {
-	from := archive{p: p, path: filepath.Join(p.config.Scratch, dumpFile)}
+	from := archive{program: p, path: filepath.Join(p.config.Scratch, dumpFile)}
 	if _, err := os.Stat(from.path); err != nil {
 		return because(err, ReasonScratchFailed, "backup has left no dump")
 	}
@@ -37,75 +37,32 @@ func (p *program) verify(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	if err := p.makeScratchDatabase(ctx, from, entries); err != nil {
+	if err := p.makeScratchDatabase(ctx, from); err != nil {
 		return because(err, ReasonScratchFailed)
 	}
-	kept, leftOut := split(entries)
-	kept = slices.DeleteFunc(kept, func(e entry) bool { return e.is("USER MAPPING") }) // passwords of other servers
-	_, err = from.restore(ctx, kept, true, p.loader(scratchDatabase, "--no-owner", "--no-acl", "--no-publications"))
-	if code(err) != 0 {
-		if noSpace(p.config.Scratch) {
-			return because(err, ReasonScratchFailed)
-		}
+	kept, restored := split(entries)
+	p.result.Restored, restored.Database = restored, scratchDatabase
+	err = from.restore(ctx, kept, p.environment(p.serverVariables()...), scratchDatabase)
+	switch {
+	case code(err) != 0 && noSpace(p.config.Scratch):
+		return because(err, ReasonScratchFailed)
+	case code(err) != 0:
 		return because(err, ReasonScratchRestoreFailed)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	tables, err := p.tables(ctx, scratchDatabase)
-	if err != nil {
-		return err
-	}
-	p.result.Restored = &Restored{Database: scratchDatabase, Tables: tables, LeftOut: leftOut}
 	if p.config.Query != "" {
 		if err := p.ask(ctx); err != nil {
 			return err
 		}
 	}
-	p.succeed(ReasonVerificationPassed, "the dump was restored into a scratch server: %d tables%s", tables, notRestored(leftOut))
+	p.succeed(ReasonVerificationPassed, "the dump was restored into a scratch server: %s", restored)
 	return nil
 }
 
-// notRestored is the part of a message about entries that were left out.
-func notRestored(leftOut []string) string {
-	if len(leftOut) == 0 {
-		return ""
-	}
-	return "; not restored: " + list(leftOut)
-}
-
-// tables is the number of tables of users in a database.
-func (p *program) tables(ctx context.Context, database string) (n int, err error) {
-	open, err := p.connect(ctx, database)
-	if err != nil {
-		return 0, err
-	}
-	defer open.close()
-	values, err := open.column(ctx, `SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-		WHERE relkind IN ('r', 'p') AND nspname !~ '^pg_' AND nspname <> 'information_schema'`)
-	if err == nil {
-		_, err = fmt.Sscan(values[0], &n)
-	}
-	return n, serverFault(err)
-}
-
-// scratchSettings suit a server whose data need not survive a crash, and for many objects from one process.
-const scratchSettings = `
-listen_addresses = ''
-unix_socket_directories = '.'
-fsync = off
-full_page_writes = off
-synchronous_commit = off
-wal_level = minimal
-max_wal_senders = 0
-max_wal_size = 256MB
-shared_buffers = 32MB
-max_connections = 10
-max_locks_per_transaction = 1024
-autovacuum = off
-jit = off
-max_parallel_workers = 0
-`
+// scratchOptions suit a server whose data need not survive a crash, in a small container, and a dump of many objects.
+const scratchOptions = "-c listen_addresses= -c unix_socket_directories=. -c fsync=off -c wal_level=minimal " +
+	"-c max_wal_senders=0 -c shared_buffers=32MB -c max_locks_per_transaction=1024 -c autovacuum=off"
 
 // startScratch makes a server that only a socket in its directory reaches, and makes it the server of the settings.
 func (p *program) startScratch(ctx context.Context, dir string) (stop func(), err error) {
@@ -116,10 +73,7 @@ func (p *program) startScratch(ctx context.Context, dir string) (stop func(), er
 	err = call(ctx, "initdb", "--username="+scratchUser, "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8",
 		"--locale=C", "--no-sync")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "postgresql.auto.conf"), []byte(scratchSettings), 0o600)
-	}
-	if err == nil {
-		err = call(ctx, "pg_ctl", "start", "--wait")
+		err = call(ctx, "pg_ctl", "start", "--wait", "--options="+scratchOptions)
 	}
 	if err != nil {
 		stop()
@@ -134,10 +88,10 @@ func (p *program) startScratch(ctx context.Context, dir string) (stop func(), er
 
 var encodingForm = regexp.MustCompile(`ENCODING = '[^']*'`)
 
-// makeScratchDatabase creates the database with the encoding and the locale of the dumped one, and the roles that the
-// dump names. A locale that this image lacks is replaced by C: rows do not depend on it.
-func (p *program) makeScratchDatabase(ctx context.Context, from archive, entries []entry) error {
-	options, _, err := from.databaseStatement(ctx, entries)
+// makeScratchDatabase creates the database with the encoding and the locale of the dumped one. A locale that this image
+// lacks is replaced by C: rows do not depend on it.
+func (p *program) makeScratchDatabase(ctx context.Context, from archive) error {
+	options, err := from.databaseOptions(ctx)
 	if err != nil {
 		return err
 	}
@@ -150,17 +104,6 @@ func (p *program) makeScratchDatabase(ctx context.Context, from archive, entries
 	if sqlState(err) != "" {
 		err = open.do(ctx, fmt.Sprintf("CREATE DATABASE %s TEMPLATE template0 LOCALE 'C' %s", scratchDatabase,
 			encodingForm.FindString(options)))
-	}
-	if err != nil {
-		return err
-	}
-	var roles []string
-	text, err := os.ReadFile(filepath.Join(p.config.Scratch, rolesFile))
-	if err == nil {
-		err = json.Unmarshal(text, &roles)
-	}
-	if err == nil {
-		_, err = open.createRoles(ctx, roles)
 	}
 	return err
 }
@@ -176,11 +119,13 @@ func (p *program) ask(ctx context.Context) error {
 	if err := open.do(ctx, "SET search_path = public", "SET default_transaction_read_only = on"); err != nil {
 		return err
 	}
-	rows, err := open.query(ctx, p.config.Query)
-	if strings.HasPrefix(sqlState(err), "42") {
+	rows, err := open.Query(ctx, p.config.Query)
+	passes := err == nil && rows.Next() && !slices.Contains([]string{"", "f", "false", "0"}, string(rows.RawValues()[0]))
+	rows.Close()
+	if err = cmp.Or(err, rows.Err()); strings.HasPrefix(sqlState(err), "42") {
 		return because(err, ReasonQueryInvalid)
 	}
-	if err != nil || len(rows) == 0 || slices.Contains([]string{"", "f", "false", "0"}, rows[0][0]) {
+	if err != nil || !passes {
 		return because(err, ReasonQueryFailed)
 	}
 	return nil

@@ -148,12 +148,8 @@ type Restored struct {
 	//
 	// +optional
 	Tables int64 `json:"tables"`
-	// rolesCreated is the number of roles that the restore created. They own objects of the backup, and cannot log in.
-	//
-	// +optional
-	RolesCreated int64 `json:"rolesCreated,omitempty"`
-	// leftOut are the objects of the backup that were not restored, because they could act by themselves or need a
-	// superuser: event triggers, subscriptions.
+	// leftOut are the objects of the backup that were not restored, because they act on other systems or name roles: event
+	// triggers, publications, subscriptions, user mappings, policies. Owners and grants are never restored.
 	//
 	// +optional
 	// +listType=atomic

@@ -23,11 +23,8 @@ type result struct {
 	Warning   string                `json:"warning"`
 	Backup    *facts                `json:"backup"`
 	Restored  *databasesv1.Restored `json:"restored"`
-	// Backups are the newest backups in the repository, Removed are the names of those that this run removed. Omitted is
-	// the number of backups for which there was no space.
+	// Backups are the newest backups in the repository, as many as a termination message can hold.
 	Backups []listed `json:"backups"`
-	Removed []string `json:"removed"`
-	Omitted int      `json:"omitted"`
 }
 
 // facts are the facts of one backup.
@@ -80,8 +77,7 @@ func addBackup(backups []databasesv1.Backup, f *facts) []databasesv1.Backup {
 	return newest(append(all, b))
 }
 
-// mergeList returns a list of backups as finish found it in the repository. The list of finish has a limited length:
-// backups that it leaves out stay as they were.
+// mergeList returns a list of backups as finish found it in the repository.
 func mergeList(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
 	known := map[string]databasesv1.Backup{}
 	for _, b := range backups {
@@ -90,18 +86,12 @@ func mergeList(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
 	var all []databasesv1.Backup
 	for _, l := range r.Backups {
 		b := known[l.Name]
-		delete(known, l.Name)
 		b.Name, b.Snapshot, b.Size, b.Path = l.Name, l.Snapshot, l.Size, strings.TrimPrefix(l.Path, volumeRoot)
 		if b.CompletionTime == nil {
 			b.CompletionTime = metaTime(l.Completed)
 		}
 		b.Verified = cmp.Or(l.Verified, b.Verified, databasesv1.VerifyNone)
 		if !slices.ContainsFunc(all, func(x databasesv1.Backup) bool { return x.Name == b.Name }) {
-			all = append(all, b)
-		}
-	}
-	for name, b := range known {
-		if r.Omitted > 0 && !slices.Contains(r.Removed, name) {
 			all = append(all, b)
 		}
 	}
