@@ -115,7 +115,8 @@ func (p *program) forgotten(ctx context.Context) (ids []string, err error) {
 	}
 	out, err := p.restic(ctx, "forget", "--dry-run", "--no-lock", "--group-by=", "--tag="+tagDump+","+tagOwner+p.config.Owner,
 		fmt.Sprintf("--keep-last=%d", policy.Last), fmt.Sprintf("--keep-daily=%d", policy.Daily),
-		fmt.Sprintf("--keep-weekly=%d", policy.Weekly), fmt.Sprintf("--keep-monthly=%d", policy.Monthly))
+		fmt.Sprintf("--keep-weekly=%d", policy.Weekly), fmt.Sprintf("--keep-monthly=%d", policy.Monthly),
+		fmt.Sprintf("--keep-within=%dd", policy.Within))
 	if err != nil {
 		return nil, err
 	}

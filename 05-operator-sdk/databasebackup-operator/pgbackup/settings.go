@@ -43,6 +43,7 @@ type Policy struct {
 	Daily      uint16 `env:"BACKUP_KEEP_DAILY"`
 	Weekly     uint16 `env:"BACKUP_KEEP_WEEKLY"`
 	Monthly    uint16 `env:"BACKUP_KEEP_MONTHLY"`
+	Within     uint16 `env:"BACKUP_KEEP_WITHIN_DAYS"`
 	MaxAgeDays uint16 `env:"BACKUP_MAX_AGE_DAYS"`
 }
 

@@ -314,6 +314,9 @@ func TestRetention(t *testing.T) {
 	must(t, verbFinish, good, ReasonFinished)
 	must(t, verbBackup, earlier(settings, 48), ReasonBackupSucceeded)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	if o := must(t, verbFinish, with(settings, "BACKUP_KEEP_WITHIN_DAYS", "3"), ReasonFinished); len(o.result.Backups) != 3 {
+		t.Errorf("of the last three days: %+v", o.result.Backups)
+	}
 	older := filepath.Join(settings["RESTIC_REPOSITORY"], "uid-0", "orders-7.dump")
 	if err := os.Mkdir(filepath.Dir(older), 0o755); err != nil {
 		t.Fatal(err)

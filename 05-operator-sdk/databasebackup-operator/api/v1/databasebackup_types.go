@@ -473,7 +473,7 @@ type RESTDestination struct {
 // Retention says which backups are kept: each backup that one of the rules keeps, and the newest verified backup. A run
 // whose backup does not pass its verification removes nothing.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.keepLast) || self.keepLast + self.keepDaily + self.keepWeekly + self.keepMonthly > 0",message="must keep something: set keepLast, keepDaily, keepWeekly or keepMonthly"
+// +kubebuilder:validation:XValidation:rule="!has(self.keepLast) || self.keepLast + self.keepDaily + self.keepWeekly + self.keepMonthly + self.keepWithinDays > 0",message="must keep something: set keepLast, keepDaily, keepWeekly, keepMonthly or keepWithinDays"
 type Retention struct {
 	// keepLast is the number of newest backups that are kept.
 	//
@@ -503,6 +503,13 @@ type Retention struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	KeepMonthly int32 `json:"keepMonthly,omitempty"`
+	// keepWithinDays is the age in days up to which every backup is kept, counted from the newest one.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=36500
+	KeepWithinDays int32 `json:"keepWithinDays,omitempty"`
 	// maxAgeDays is the age in days at which a backup is removed, even if other rules keep it; 0 means never.
 	//
 	// +optional

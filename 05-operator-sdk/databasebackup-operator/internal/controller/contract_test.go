@@ -38,7 +38,7 @@ func TestJobsHaveTheEnvironmentOfTheContract(t *testing.T) {
 	b.UID = "7e1b"
 	b.Spec.TimeZone = "Europe/Berlin"
 	b.Spec.Retention = databasesv1.Retention{KeepLast: new(int32(3)), KeepDaily: 4, KeepWeekly: 5,
-		KeepMonthly: 6, MaxAgeDays: 7}
+		KeepMonthly: 6, KeepWithinDays: 8, MaxAgeDays: 7}
 	b.Spec.Verification = databasesv1.Verification{Mode: databasesv1.VerifyRestore, Query: "SELECT $1 > 0"}
 	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyFull,
 		CA: &databasesv1.CAReference{SecretKeyRef: &databasesv1.KeyReference{Name: "authority", Key: "tls.crt"}}}

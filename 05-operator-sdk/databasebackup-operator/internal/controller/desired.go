@@ -100,6 +100,7 @@ func desiredBackup(b *databasesv1.DatabaseBackup, name string, defaultImage stri
 		"BACKUP_KEEP_DAILY", number(r.KeepDaily),
 		"BACKUP_KEEP_WEEKLY", number(r.KeepWeekly),
 		"BACKUP_KEEP_MONTHLY", number(r.KeepMonthly),
+		"BACKUP_KEEP_WITHIN_DAYS", number(r.KeepWithinDays),
 		"BACKUP_MAX_AGE_DAYS", number(r.MaxAgeDays))), []access{repository}}
 	if claimOf(b) != "" {
 		finish.settings = append(finish.settings, values("BACKUP_VOLUME", volumeRoot)...)

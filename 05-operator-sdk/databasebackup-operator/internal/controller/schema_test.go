@@ -303,7 +303,7 @@ func TestDefaults(t *testing.T) {
 		"engine": "PostgreSQL", "timeZone": "UTC", "concurrencyPolicy": "Forbid", "deletionPolicy": "Retain",
 		"targetRef": tree{"name": "orders", "port": int64(5432), "tls": tree{"mode": "prefer"}},
 		"retention": tree{"keepLast": int64(7), "keepDaily": int64(0), "keepWeekly": int64(0), "keepMonthly": int64(0),
-			"maxAgeDays": int64(0)},
+			"keepWithinDays": int64(0), "maxAgeDays": int64(0)},
 		"verification": tree{"mode": "Archive"},
 		"backoffLimit": int64(2), "activeDeadlineSeconds": int64(3600),
 		"successfulJobsHistoryLimit": int64(3), "failedJobsHistoryLimit": int64(1),
