@@ -36,8 +36,11 @@ paste_line() {
   offline bash -euo pipefail -c '
     scripts/workshop serve-bundle >/dev/null &
     trap "kill $!" EXIT
-    until page=$(curl -fs http://127.0.0.1:8400); do sleep 0.2; done
-    line=$(grep -F -A2 "($1):" <<<"$page" | grep "^curl ")
+    until page=$(curl -fs http://127.0.0.1:8400); do
+      kill -0 $! || { echo "serve-bundle has ended"; exit 1; }
+      sleep 0.2
+    done
+    line=$(grep -F -A2 "($1):" <<<"$page" | grep "curl ") || { printf "the page has no line for %s:\n%s\n" "$1" "$page"; exit 1; }
     printf "%s\n" "$line"
     code=$(sha256sum out/bundle/SHA256SUMS | cut -c1-20)
     cd "$2" && eval "$line" <<<"$code"' paste "$1" "$learner"
