@@ -128,7 +128,7 @@ func TestWebhooks(t *testing.T) {
 // TestConversions has a CRD with two versions, and an operator that converts them, and one that does not.
 func TestConversions(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	program := build(t)
@@ -177,7 +177,7 @@ func TestAnUpgradeThatRestartsPodsIsFound(t *testing.T) {
 // without the field differs from a new one in its spec alone. Or only an event reports that a value is refused.
 func TestAFieldWithoutAnEffect(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	sample := filepath.Join(t.TempDir(), "sample.yaml")
@@ -208,7 +208,7 @@ func TestAFieldWithoutAnEffect(t *testing.T) {
 // TestWhatComesLate has an operator that looks at its children only at intervals.
 func TestWhatComesLate(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	s := greeting(build(t), "FAULT=resyncs")
@@ -229,7 +229,7 @@ func TestWhatComesLate(t *testing.T) {
 // TestWorkAtIntervals has an operator that works at intervals: after a restart it writes only at the next interval.
 func TestWorkAtIntervals(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	s := greeting(build(t), "FAULT=ticks")
@@ -246,7 +246,7 @@ func TestWorkAtIntervals(t *testing.T) {
 // TestTwoReplicasOnOnePort has an operator whose port no flag moves.
 func TestTwoReplicasOnOnePort(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	program := build(t)
@@ -349,7 +349,7 @@ func TestWhatItWasGiven(t *testing.T) {
 // TestPodsOfAWorkloadAreNotChildren has an operator that annotates the pods of its Deployment, whose names are random.
 func TestPodsOfAWorkloadAreNotChildren(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	s := greeting(build(t), "FAULT=marks-pods")
@@ -370,7 +370,7 @@ func TestPodsOfAWorkloadAreNotChildren(t *testing.T) {
 // TestMorePlantedFaultsAreFound takes minutes.
 func TestMorePlantedFaultsAreFound(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	plantedFaults(t, map[string]planted{
 		"what a spec says later is ignored": {[]string{"FAULT=no-drift"}, []string{"spec"}, "spec",
@@ -414,7 +414,7 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 // TestHabitsAreNoFaults takes minutes. Each of these operators does something unusual that is right.
 func TestHabitsAreNoFaults(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	plantedFaults(t, map[string]planted{
 		"as it is": {nil, []string{"restart", "deletion", "replicas", "faults", "spec", "crash"}, "",
@@ -470,7 +470,7 @@ func TestHabitsAreNoFaults(t *testing.T) {
 // fault.
 func TestFaultsOfARealServer(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	s := greeting(build(t), "FAULT=trusts")
@@ -494,7 +494,7 @@ func TestFaultsOfARealServer(t *testing.T) {
 // TestPermissionsThatSamplesReach has a role with a permission that only a further sample needs.
 func TestPermissionsThatSamplesReach(t *testing.T) {
 	if os.Getenv("LONG") == "" {
-		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
 	dir, program := t.TempDir(), build(t)

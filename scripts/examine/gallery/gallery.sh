@@ -4,7 +4,7 @@
 #   SOURCE=folder gallery.sh NAME   takes your checkout of the operator instead of its Go module
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$here/../../../.." && pwd)
+root=$(cd "$here/.." && pwd) # of the module
 export CGO_ENABLED=0 GOWORK=off GOFLAGS=
 
 name=${1:-}
@@ -33,4 +33,5 @@ else
   go build -o "$name" "$module/$main"
 fi
 ln -sfn "$folder" "$out/source" # the settings find the CRDs, roles and webhooks here
-make -C "$root" --no-print-directory examine FILE="$here/$name/examine.yaml"
+go build -C "$root" -o out/examine ./cmd/examine
+cd "$root" && exec out/examine run FILE="$here/$name/examine.yaml"

@@ -99,13 +99,18 @@ func sameMinor(ctx context.Context, assets string) error {
 	return nil
 }
 
-// compile compiles programs into the user's cache, unless they are there, and returns their folder.
-func compile(ctx context.Context, names []string, report func(format string, args ...any)) (string, error) {
+// Compiled returns the folder of the programs that were compiled for this user.
+func Compiled() (string, error) {
 	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "examine", fmt.Sprintf("%s-%x", version(), sha256.Sum256([]byte(pins+sums)))[:24]), err
+}
+
+// compile compiles programs, unless they were compiled before, and returns their folder.
+func compile(ctx context.Context, names []string, report func(format string, args ...any)) (string, error) {
+	folder, err := Compiled()
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(cache, "examine", fmt.Sprintf("%s-%x", version(), sha256.Sum256([]byte(pins+sums)))[:24])
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, err := os.Stat(filepath.Join(folder, name))
 		return err == nil

@@ -1,4 +1,4 @@
-// Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and a
+// Command testoperator is the operator of the tests of examine. A Greeting becomes a ConfigMap, a Deployment and a
 // Service. With SCOPE=Cluster a Greeting has no namespace, and becomes a namespace with a ConfigMap. With
 // SECRET=VALUE it also becomes a Secret with that value, which the operator prints. With LISTEN=ADDRESS the operator
 // listens there. FAULT plants a fault that a test must find.
