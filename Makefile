@@ -157,9 +157,9 @@ stages: ## See each stage of a chapter demanded by a check of the lab: make stag
 override export ARGS := $(subst $$$$,$$,$(value ARGS))
 override export ENV := $(subst $$$$,$$,$(value ENV))
 
-# Any operator: scripts/lab/examine/README.md explains each setting.
+# Any operator: scripts/examine/README.md explains each setting.
 examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
-	@$(WORKSHOP) lab examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \
+	@$(WORKSHOP) examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \
 	--env "$$ENV" --role "$$ROLE" --namespace "$$NAMESPACE" --needs "$$NEEDS" --out "$$OUT" --run "$$RUN" \
 	--webhooks "$$WEBHOOKS" --samples "$$SAMPLES" --period "$${PERIOD:-0}" --baseline "$$BASELINE" \
 	--against "$$AGAINST" --fail-on "$$FAIL_ON" --file "$$FILE" $(if $(filter-out 0,$(FAST)),--fast)

@@ -13,7 +13,7 @@ require (
 	golang.org/x/mod v0.42.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
-	sigs.k8s.io/kwok v0.8.0
+	sigs.k8s.io/kwok v0.8.0 // indirect
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -38,3 +38,7 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 )
+
+require example.com/operator-workshop/scripts/examine v0.0.0
+
+replace example.com/operator-workshop/scripts/examine => ./examine

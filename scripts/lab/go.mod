@@ -13,9 +13,9 @@ require (
 	golang.org/x/term v0.47.0 // indirect
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1
-	k8s.io/apiserver v0.37.1
+	k8s.io/apiserver v0.37.1 // indirect
 	k8s.io/client-go v0.37.1
-	k8s.io/streaming v0.37.1
+	k8s.io/streaming v0.37.1 // indirect
 	sigs.k8s.io/kwok v0.8.0 // indirect
 	sigs.k8s.io/yaml v1.6.0
 )
@@ -43,7 +43,6 @@ require (
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/lufia/plan9stats v0.0.0-20211012122336-39d0f177ccd0 // indirect
@@ -75,7 +74,11 @@ require (
 
 require (
 	example.com/operator-workshop/scripts v0.0.0
+	example.com/operator-workshop/scripts/examine v0.0.0
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 )
 
-replace example.com/operator-workshop/scripts => ../
+replace (
+	example.com/operator-workshop/scripts => ../
+	example.com/operator-workshop/scripts/examine => ../examine
+)

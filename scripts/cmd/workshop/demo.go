@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/internal/lock"
-	"example.com/operator-workshop/scripts/internal/loop"
-	"example.com/operator-workshop/scripts/internal/process"
+	"example.com/operator-workshop/scripts/examine/lock"
+	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/process"
 )
 
 // demoPage is the page on which a chapter shows its finished operator at work.

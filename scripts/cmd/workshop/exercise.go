@@ -75,7 +75,7 @@ func (w workshop) lab(ctx context.Context) error {
 	if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
 		return err
 	}
-	if w.isFresh("lab", labModule, "scripts/internal") { // to link it takes longer than many a check
+	if w.isFresh("lab", labModule, examineModule, "scripts/internal") { // to link it takes longer than many a check
 		return nil
 	}
 	return w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lab", "lab")

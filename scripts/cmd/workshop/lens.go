@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/examine/cluster"
 )
 
 // lensCostCommand compares the time of requests through the lens with the time of requests past it.

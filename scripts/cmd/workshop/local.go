@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/internal/doctor"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
@@ -63,14 +62,16 @@ func (w workshop) cluster() *cluster.Cluster {
 	return c
 }
 
-// ensureLens compiles the lens, which is a part of the lab. Without the lens the cluster works, but nothing is
-// recorded.
+// ensureLens compiles the lens, which is a part of examine. Without the lens the cluster works, but nothing is recorded.
 func (w workshop) ensureLens(ctx context.Context) error {
-	if w.isFresh(cluster.Lens, filepath.Join(labModule, "cmd", "lens"), filepath.Join(labModule, "engine"),
-		"scripts/internal/loop") {
+	var sources []string
+	for _, of := range []string{"cmd/lens", "ledger", "loop", "output", "pki", "process", "proxy", "wire"} {
+		sources = append(sources, filepath.Join(examineModule, of))
+	}
+	if w.isFresh(cluster.Lens, sources...) {
 		return nil
 	}
-	err := w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lens", cluster.Lens)
+	err := w.builder().Program(ctx, filepath.Join(w.root, examineModule), "./cmd/lens", cluster.Lens)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "note: the lens cannot be compiled, so that `make watch` has nothing to show: %v\n", err)
 		return nil
@@ -109,29 +110,11 @@ func holdCommand() *cobra.Command {
 	var crds, apiServer []string
 	cmd := newCommand("hold",
 		"Start a separate cluster, print its state folder, remove it when stdin ends", cobra.NoArgs,
-		func(cmd *cobra.Command, w workshop, _ []string) (err error) {
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
 				return err
 			}
-			if w.state, err = os.MkdirTemp("", "workshop-"); err != nil {
-				return err
-			}
-			held := w.cluster()
-			held.APIServer, held.WithLens = apiServer, false
-			defer func() {
-				err = errors.Join(err, held.Down(context.WithoutCancel(cmd.Context())), os.RemoveAll(w.state))
-			}()
-			ctx, cancel := context.WithCancel(cmd.Context())
-			go func() {
-				_, _ = io.Copy(io.Discard, os.Stdin)
-				cancel()
-			}()
-			if err := held.Up(ctx, crds...); err != nil {
-				return err
-			}
-			fmt.Println(w.state)
-			<-ctx.Done()
-			return nil
+			return cluster.HoldHere(cmd.Context(), w.bin(), apiServer, crds, os.Stdin, os.Stdout)
 		})
 	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
 	cmd.Flags().StringArrayVar(&apiServer, "apiserver", nil, "one more flag of the API server; repeatable")

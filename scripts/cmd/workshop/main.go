@@ -85,7 +85,7 @@ func command() *cobra.Command {
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(),
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
 		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), kindTestCommand(), chaptersCommand(),
-		labCommand(), stagesCommand(), requestsCommand(), writesCommand(), watchCommand(), lensCostCommand(), freezeCommand(),
+		labCommand(), examineCommand(), stagesCommand(), requestsCommand(), writesCommand(), watchCommand(), lensCostCommand(), freezeCommand(),
 		packCommand(), fromBundleCommand(), serveCommand(), readyCommand(), openCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root

@@ -73,3 +73,15 @@ func TestMakeHandsValuesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestMakeKeepsTheDollar shows that make leaves $KUBECONFIG in ARGS= and ENV= to the program.
+func TestMakeKeepsTheDollar(t *testing.T) {
+	const show = "show: ; @printf '%s\\n' \"$$ARGS\" \"$$ENV\""
+	for _, dollar := range []string{"$", "$$"} {
+		out, err := exec.CommandContext(t.Context(), "make", "-s", "-C", "../../..", "--eval", show, "show",
+			"ARGS=-a -kubeconfig="+dollar+"KUBECONFIG", "ENV=A='b'").CombinedOutput()
+		if err != nil || string(out) != "-a -kubeconfig=$KUBECONFIG\nA='b'\n" {
+			t.Errorf("%s: %q, %v", dollar, out, err)
+		}
+	}
+}

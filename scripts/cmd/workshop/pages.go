@@ -18,9 +18,9 @@ import (
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/examine/strictyaml"
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
-	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/examine/cluster"
+	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/output"
 	"example.com/operator-workshop/scripts/internal/exercise"
-	"example.com/operator-workshop/scripts/internal/loop"
-	"example.com/operator-workshop/scripts/internal/output"
 )
 
 // A requestFilter chooses requests. It never chooses requests about leases or without an object.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/operator-workshop/scripts/internal/cluster"
-	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/examine/cluster"
+	"example.com/operator-workshop/scripts/examine/loop"
 )
 
 // recorded are records as the lens writes them.

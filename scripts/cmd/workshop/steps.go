@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/output"
+	"example.com/operator-workshop/scripts/examine/output"
 )
 
 // A step is one part of a target. It prints to w.

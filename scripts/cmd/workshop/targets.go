@@ -87,10 +87,8 @@ func labCommand() *cobra.Command {
 			if err := w.lab(cmd.Context()); err != nil {
 				return err
 			}
-			if len(args) == 0 || args[0] != "examine" { // examine takes paths relative to the folder of its caller
-				if err := os.Chdir(w.root); err != nil {
-					return err
-				}
+			if err := os.Chdir(w.root); err != nil {
+				return err
 			}
 			return syscall.Exec(filepath.Join(w.bin(), "lab"), append([]string{"lab"}, args...), tools.Env())
 		})
@@ -98,8 +96,32 @@ func labCommand() *cobra.Command {
 	return cmd
 }
 
-// The lab is a separate product.
-const labModule = "scripts/lab"
+// examineCommand builds examine and replaces this process by it, with the programs of bin/. Its paths are relative to the
+// folder of its caller.
+func examineCommand() *cobra.Command {
+	cmd := newCommand("examine", "Examine any operator", cobra.ArbitraryArgs,
+		func(cmd *cobra.Command, w workshop, args []string) error {
+			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
+				return err
+			}
+			if !w.isFresh("examine", examineModule) {
+				err := w.builder().Program(cmd.Context(), filepath.Join(w.root, examineModule), "./cmd/examine", "examine")
+				if err != nil {
+					return err
+				}
+			}
+			env := append(tools.Env(), "KUBEBUILDER_ASSETS="+w.bin())
+			return syscall.Exec(filepath.Join(w.bin(), "examine"), append([]string{"examine", "run"}, args...), env)
+		})
+	cmd.DisableFlagParsing = true // examine parses its flags itself
+	return cmd
+}
+
+// The lab and examine are separate products. The lab is built on examine, which needs nothing of the workshop.
+const (
+	labModule     = "scripts/lab"
+	examineModule = "scripts/examine"
+)
 
 // chaptersCommand prints the list of jobs for CI.
 func chaptersCommand() *cobra.Command {
@@ -193,7 +215,7 @@ func (w workshop) warm(ctx context.Context, chapters []string) error {
 }
 
 // modules are the Go modules of the machinery.
-var modules = []string{labModule, "scripts", lintModule}
+var modules = []string{labModule, examineModule, "scripts", lintModule}
 
 // machinery returns the checks of scripts/ and of all shell scripts.
 func (w workshop) machinery() []step {

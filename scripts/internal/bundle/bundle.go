@@ -19,8 +19,8 @@ import (
 	"strings"
 	"syscall"
 
+	"example.com/operator-workshop/scripts/examine/lock"
 	"example.com/operator-workshop/scripts/internal/chapter"
-	"example.com/operator-workshop/scripts/internal/lock"
 	"example.com/operator-workshop/scripts/internal/tools"
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )

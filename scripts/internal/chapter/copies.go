@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"sigs.k8s.io/yaml"
 
-	"example.com/operator-workshop/scripts/internal/strictyaml"
+	"example.com/operator-workshop/scripts/examine/strictyaml"
 )
 
 // A copied file: chapters stand alone, so each chapter has a copy of a file that several chapters need.

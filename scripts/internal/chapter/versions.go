@@ -13,16 +13,16 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"example.com/operator-workshop/scripts/internal/strictyaml"
+	"example.com/operator-workshop/scripts/examine/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
 // versions is scripts/versions.yaml. The keys of its maps, except Modules, are folders of modules.
 type versions struct {
-	Go      string            `json:"go"`
-	Beside  map[string]string `json:"beside"`  // the folder on which the module may build
-	Apart   map[string]string `json:"apart"`   // the reason why its dependencies may have other versions
-	Modules map[string]string `json:"modules"` // by path
+	Go      string              `json:"go"`
+	Beside  map[string][]string `json:"beside"`  // the folders on which the module may build
+	Apart   map[string]string   `json:"apart"`   // the reason why its dependencies may have other versions
+	Modules map[string]string   `json:"modules"` // by path
 }
 
 func readVersions(root string) (pins versions, err error) {
@@ -67,7 +67,7 @@ func CheckVersions(root string) error {
 			}
 		}
 		for _, r := range file.Replace {
-			if modfile.IsDirectoryPath(r.New.Path) && r.New.Path != pins.Beside[dir] {
+			if modfile.IsDirectoryPath(r.New.Path) && !slices.Contains(pins.Beside[dir], r.New.Path) {
 				err = errors.Join(err,
 					fmt.Errorf("%s replaces %s by the folder %s: a module must stand alone", name, r.Old.Path, r.New.Path))
 			}

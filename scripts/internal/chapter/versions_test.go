@@ -12,7 +12,7 @@ func TestVersions(t *testing.T) {
 	good := "module m\n\ngo 1.26.0\n\nrequire k8s.io/api v0.37.1\n"
 	files := map[string]string{
 		"scripts/lab/go.mod": good + "\nreplace m => ../\n",
-		"scripts/versions.yaml": "go: 1.26.0\nbeside:\n  scripts/lab: ../\n" +
+		"scripts/versions.yaml": "go: 1.26.0\nbeside:\n  scripts/lab: [../]\n" +
 			"apart:\n  05-sdk/way/tool: it has versions of its own\nmodules:\n  k8s.io/api: v0.37.1\n",
 		"05-sdk/way/tool/go.mod": "module m\n\ngo 1.26.0\n\nrequire k8s.io/api v0.36.3\n",
 		"scripts/go.mod":         good, "scripts/tools/go.mod": good, "01-crd/go.mod": good,

@@ -15,8 +15,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/internal/mutant"
-	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 // bugPrefix is the prefix of bugs in the state.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // CapstoneID is the ID of the exercise without stages, from an empty program to all behaviours.

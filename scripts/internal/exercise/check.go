@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // A Report is the result of one examination of the reader's files.

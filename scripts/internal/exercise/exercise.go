@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/operator-workshop/scripts/internal/strictyaml"
+	"example.com/operator-workshop/scripts/examine/strictyaml"
 )
 
 // File is the list of a chapter's exercises, in the chapter's folder:

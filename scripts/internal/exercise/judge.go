@@ -18,9 +18,9 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/internal/output"
-	"example.com/operator-workshop/scripts/internal/supervisor"
+	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/output"
+	"example.com/operator-workshop/scripts/examine/supervisor"
 )
 
 // A Verdict is the result of a check of the reader's files.

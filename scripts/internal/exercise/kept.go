@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/operator-workshop/scripts/internal/loop"
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // Kept returns the folder with the loop of an exercise's last check; all bugs share one folder.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/examine/loop"
 )
 
 // TestTheLoopOfTheFailureIsKept has the records of two checks in one ledger.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.

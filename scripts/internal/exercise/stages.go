@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // Stages returns the exercises of a chapter that lead to its stages. The first check of such an exercise demands the

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/output"
-	"example.com/operator-workshop/scripts/internal/supervisor"
+	"example.com/operator-workshop/scripts/examine/output"
+	"example.com/operator-workshop/scripts/examine/supervisor"
 )
 
 // A session acts for a page like a reader's terminal: variables that one block sets are set in the next block.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/supervisor"
+	"example.com/operator-workshop/scripts/examine/supervisor"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"example.com/operator-workshop/scripts/internal/lock"
+	"example.com/operator-workshop/scripts/examine/lock"
 )
 
 // A Tool is one program and the package from which it is built.

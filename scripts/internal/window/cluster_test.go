@@ -18,7 +18,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -44,7 +44,7 @@ func startCluster(t *testing.T) (f *fixture, c *cluster.Cluster, operator *exec.
 	for _, do := range []func() error{
 		func() error { return builder.Ensure(t.Context(), tools.Local...) },
 		func() error {
-			return builder.Program(t.Context(), filepath.Join(root, "scripts", "lab"), "./cmd/lens", cluster.Lens)
+			return builder.Program(t.Context(), filepath.Join(root, "scripts", "examine"), "./cmd/lens", cluster.Lens)
 		},
 		build.Run,
 		func() error {

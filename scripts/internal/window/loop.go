@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/examine/loop"
 )
 
 // cluster names the ledger of the local cluster, which continues. The other ledgers belong to checks, which have ended.

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/examine/loop"
 )
 
 // demo has the records of a run of the demo, which a lens has written, and the objects of its cluster in the middle of

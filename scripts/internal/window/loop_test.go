@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/examine/loop"
 )
 
 // writeLedger makes a file of records of an operator that answers each of n events with a write.

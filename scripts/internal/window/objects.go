@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/operator-workshop/scripts/internal/process"
+	"example.com/operator-workshop/scripts/examine/process"
 )
 
 // A Reader reads objects of the local cluster.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/operator-workshop/scripts/internal/process"
+	"example.com/operator-workshop/scripts/examine/process"
 )
 
 // endSession ends all processes of a terminal's session: first with the signal of a closed terminal, and after the

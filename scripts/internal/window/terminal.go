@@ -13,7 +13,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"example.com/operator-workshop/scripts/internal/output"
+	"example.com/operator-workshop/scripts/examine/output"
 )
 
 //go:embed shell.sh

@@ -16,8 +16,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/internal/page"
-	"example.com/operator-workshop/scripts/internal/process"
 )
 
 // terminals has the terminals of a window, by page and name. The blocks of a page run in the terminal "page". Buttons

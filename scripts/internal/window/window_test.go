@@ -20,10 +20,10 @@ import (
 
 	"github.com/coder/websocket"
 
+	"example.com/operator-workshop/scripts/examine/output"
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/internal/exercise"
-	"example.com/operator-workshop/scripts/internal/output"
 	"example.com/operator-workshop/scripts/internal/page"
-	"example.com/operator-workshop/scripts/internal/process"
 )
 
 // fence begins and ends a block.

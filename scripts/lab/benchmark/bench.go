@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
@@ -123,7 +124,7 @@ type labError struct{ error }
 
 // fixture starts a fixture for an implementation.
 func (b *bench) fixture(ctx context.Context, i impl.Implementation, flags ...string) (*fixture.Fixture, error) {
-	w, err := fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: i.CRDs(b.Root), APIServer: flags})
+	w, err := fixture.Start(ctx, fixture.Options{Bin: filepath.Join(b.Root, "bin"), CRDs: i.CRDs(b.Root), APIServer: flags})
 	if err != nil {
 		return nil, labError{err}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
@@ -17,7 +16,7 @@ func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts clusters")
 	}
-	root, err := fixture.Here()
+	root, err := impl.Here()
 	if err != nil {
 		t.Fatal(err)
 	}

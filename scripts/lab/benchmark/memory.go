@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )

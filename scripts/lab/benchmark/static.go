@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 

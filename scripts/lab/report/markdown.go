@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // Title is the title of the page.

@@ -4,7 +4,7 @@ package report
 import (
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"golang.org/x/net/html"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 

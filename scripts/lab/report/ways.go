@@ -10,7 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"example.com/operator-workshop/scripts/internal/strictyaml"
+	"example.com/operator-workshop/scripts/examine/strictyaml"
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/webpage"
 	"example.com/operator-workshop/scripts/lab/benchmark"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -40,7 +40,7 @@ func compareCommand() *cobra.Command {
 		if named = impls != ""; named {
 			return nil
 		}
-		root, err := fixture.Here()
+		root, err := impl.Here()
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func write(r *report.Report, dir string) error {
 	}
 	page := r.Markdown()
 	err := errors.Join(os.WriteFile(filepath.Join(dir, "compare.md"), []byte(page), 0o644),
-		writeHTML(filepath.Join(dir, "compare.html"), report.Title, page))
+		webpage.Write(filepath.Join(dir, "compare.html"), report.Title, page))
 	for name, value := range map[string]any{"compare.json": r, "ways.json": r.Ways()} {
 		data, e := json.MarshalIndent(value, "", "  ")
 		err = errors.Join(err, e, os.WriteFile(filepath.Join(dir, name), append(data, '\n'), 0o644))

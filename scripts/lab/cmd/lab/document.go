@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // A document reports to programs: one JSON object, when all checks are done.

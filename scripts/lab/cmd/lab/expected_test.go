@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -17,7 +16,7 @@ import (
 // TestExpectedFailuresAreChecks rejects expected failures that name no check, because no outcome would be compared
 // with them.
 func TestExpectedFailuresAreChecks(t *testing.T) {
-	root, err := fixture.Here()
+	root, err := impl.Here()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +37,7 @@ func TestExpectedFailuresAreChecks(t *testing.T) {
 // TestThePageNamesEachExpectedFailure checks the page of chapter 03, which describes the user-visible effect of each
 // fault that its operator does not survive.
 func TestThePageNamesEachExpectedFailure(t *testing.T) {
-	root, err := fixture.Here()
+	root, err := impl.Here()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/internal/loop"
-	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/internal/cluster"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/cluster"
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
@@ -23,7 +23,7 @@ func keptIn(root string) string {
 func upCommand() *cobra.Command {
 	return keepCommand("up", "Keep a control plane between runs: conformance, crash and faults use it and start faster",
 		func(ctx context.Context, root string) error {
-			o := fixture.Options{Root: root, Kept: keptIn(root), CRDs: []string{filepath.Join(root, impl.CRD)}}
+			o := fixture.Options{Bin: filepath.Join(root, "bin"), Kept: keptIn(root), CRDs: []string{filepath.Join(root, impl.CRD)}}
 			if err := fixture.Up(ctx, o); err != nil {
 				return fmt.Errorf("start the lab's control plane: %w", err)
 			}
@@ -45,7 +45,7 @@ func downCommand() *cobra.Command {
 
 func keepCommand(use, short string, run func(ctx context.Context, root string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		root, err := fixture.Here()
+		root, err := impl.Here()
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func keepCommand(use, short string, run func(ctx context.Context, root string) e
 // fixture starts a fixture for an implementation. It uses the kept cluster if there is one, unless another run uses
 // it, or the implementation would leave objects behind.
 func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, error) {
-	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root)}
+	o := fixture.Options{Bin: filepath.Join(l.root, "bin"), CRDs: i.CRDs(l.root)}
 	for _, plugin := range i.Admission {
 		o.APIServer = append(o.APIServer, "--enable-admission-plugins="+plugin) // one more besides the usual
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
@@ -59,7 +59,7 @@ func opened(list *string, do func(ctx context.Context, l *lab) error) func(*cobr
 
 // empty returns a lab without implementations.
 func empty() (*lab, error) {
-	root, err := fixture.Here()
+	root, err := impl.Here()
 	if err != nil {
 		return nil, err
 	}

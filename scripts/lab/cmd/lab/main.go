@@ -41,7 +41,6 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(suiteCommands()...)
 	root.AddCommand(checksCommand(), mutantsCommand(), fastCommand(), controlCommand())
-	root.AddCommand(benchmarkCommand(), budgetCommand(), compareCommand(), waysCommand(), examineCommand(), judgeCommand(), upCommand(),
-		downCommand())
+	root.AddCommand(benchmarkCommand(), budgetCommand(), compareCommand(), waysCommand(), judgeCommand(), upCommand(), downCommand())
 	return root
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/mutants"
 )

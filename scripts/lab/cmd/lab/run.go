@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"

@@ -3,7 +3,7 @@ package checks
 import (
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/examine/proxy"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

@@ -5,8 +5,8 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

@@ -3,8 +3,8 @@ package checks
 import (
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/sequence"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/sequence"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/examine/proxy"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

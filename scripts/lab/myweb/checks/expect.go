@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

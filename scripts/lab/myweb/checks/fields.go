@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/operator-workshop/scripts/lab/engine/examine"
+	"example.com/operator-workshop/scripts/examine"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

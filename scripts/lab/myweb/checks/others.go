@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

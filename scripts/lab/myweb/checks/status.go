@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/proxy"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/proxy"
+	"example.com/operator-workshop/scripts/examine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

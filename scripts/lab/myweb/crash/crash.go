@@ -14,12 +14,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/sequence"
-	"example.com/operator-workshop/scripts/lab/engine/state"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/sequence"
+	"example.com/operator-workshop/scripts/examine/state"
+	"example.com/operator-workshop/scripts/examine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

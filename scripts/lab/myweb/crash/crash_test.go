@@ -3,9 +3,9 @@ package crash
 import (
 	"testing"
 
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/sequence"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/sequence"
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 func entry(verb, resource, subresource string) ledger.Entry {

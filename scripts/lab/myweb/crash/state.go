@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/operator-workshop/scripts/lab/engine/state"
+	"example.com/operator-workshop/scripts/examine/state"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 

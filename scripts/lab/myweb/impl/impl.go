@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/operator-workshop/scripts/internal/strictyaml"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/strictyaml"
 )
 
 // CRD is the file of the CustomResourceDefinition that all implementations handle, relative to the checkout.
@@ -219,11 +219,14 @@ func WithCRD(ctx context.Context, w *fixture.Fixture, file string, do func() err
 	if file == "" {
 		return do()
 	}
-	err := w.ReplaceCRD(ctx, file)
-	if err == nil {
+	root, err := Here()
+	if err != nil {
+		return err
+	}
+	if err = w.ReplaceCRD(ctx, file); err == nil {
 		err = do()
 	}
-	return errors.Join(err, w.ReplaceCRD(context.WithoutCancel(ctx), filepath.Join(w.Root, CRD)))
+	return errors.Join(err, w.ReplaceCRD(context.WithoutCancel(ctx), filepath.Join(root, CRD)))
 }
 
 // AnotherCRD reports whether no other implementation can run beside this one, because it has a different CRD for

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // checkout creates a folder with a list of two, a third that runs only by name, and a fourth that is only compared.
@@ -181,7 +179,7 @@ func TestPrograms(t *testing.T) {
 // TestListed checks the list of the checkout: each entry names existing files, and the entries that run without a
 // name are those of the chapters.
 func TestListed(t *testing.T) {
-	root, err := fixture.Here()
+	root, err := Here()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,13 @@ package mutants
 import (
 	"testing"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
 // TestPatches applies every patch to the source: when an operator changes, its mutants must be updated. `make
 // mutants` shows that they compile, and are caught.
 func TestPatches(t *testing.T) {
-	root, err := fixture.Here()
+	root, err := impl.Here()
 	if err != nil {
 		t.Fatal(err)
 	}

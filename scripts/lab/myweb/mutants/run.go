@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"

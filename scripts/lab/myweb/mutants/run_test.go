@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/internal/mutant"
-	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 func TestCaughtForTheStatedReason(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/proxy"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/proxy"
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // A Check is one experiment.

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strings"
 
-	"example.com/operator-workshop/scripts/lab/engine/state"
+	"example.com/operator-workshop/scripts/examine/state"
 )
 
 // Differ lists up to ten fields that differ between two values; nil when all are equal.

@@ -9,9 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // A Need is a property that a program must have for a check to apply. A check whose need is missing is skipped.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // TestNodePortsAreOfOneCheck lets two checks take ports in turn.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 func TestSelect(t *testing.T) {

@@ -1,0 +1,266 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/state"
+)
+
+// admission lets a cluster refuse and change the operator's writes, as the policies of a company do.
+func admission(r *run) error {
+	c, ok := r.firstChild()
+	if !ok {
+		r.add("what the cluster refuses is reported",
+			skipped("the operator writes no other object in a namespace"))
+		return nil
+	}
+	trials := []struct {
+		title string
+		fast  bool
+		run   func(t *trial) (Finding, error)
+	}{
+		{"a policy refuses " + c.String(), true, func(t *trial) (Finding, error) {
+			return t.refused(c, (*trial).refuse, refusal)
+		}},
+		{"a quota refuses " + c.String(), false, func(t *trial) (Finding, error) {
+			if t.target.cluster {
+				return skipped("the namespaces of its children are its own, so there is no quota before them"), nil
+			}
+			return t.refused(c, (*trial).limit, "exceeded quota")
+		}},
+		{"its namespace is being deleted", false, (*trial).terminated},
+		{"a policy changes a field that it sets", true, nil}, // at the end, because it may take a minute
+	}
+	for _, a := range trials {
+		if r.late() {
+			r.add("further policies", skipped("the time was over: RUN=admission tries them alone"))
+			return nil
+		}
+		if r.target.Fast && !a.fast {
+			continue
+		}
+		if a.run == nil {
+			m, err := r.findMutation()
+			if err != nil {
+				return err
+			}
+			if m.pointer == "" {
+				r.add(a.title, skipped("no field that it sets has another value that the API server accepts"))
+				continue
+			}
+			a.title = fmt.Sprintf("a policy changes %s of %s", m.path, m.child)
+			a.run = func(t *trial) (Finding, error) { return t.mutated(m) }
+		}
+		if err := r.check(a.title, a.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstChild is the child that the operator creates first in the namespace: an operator that gives up there creates
+// no other child.
+func (r *run) firstChild() (first child, ok bool) {
+	for _, k := range r.keys[0] {
+		for _, c := range r.children {
+			same := k.What == ledgerName(c) && (k.Name == c.Name || k.Name == "")
+			if same && !c.Cluster {
+				return c, true
+			}
+		}
+	}
+	return first, false
+}
+
+// ledgerName is a child's resource as the ledger names it.
+func ledgerName(c child) string { return c.GVR.GroupResource().String() }
+
+// refused keeps the operator from creating a child, observes the operator meanwhile, and then allows the child.
+func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) error, error),
+	message string) (Finding, error) {
+	lift, err := set(t, c)
+	if err != nil {
+		return Finding{}, err
+	}
+	defer func() { _ = lift(t.ctx) }()
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	met := func() error {
+		for _, e := range t.writes(0) {
+			if e.FullResource() == ledgerName(c) && e.Code/100 == 4 {
+				return nil
+			}
+		}
+		return errors.New("it was never refused anything")
+	}
+	if err := t.eventually(20*time.Second, met); err != nil {
+		return skipped("%v", err), t.ctx.Err()
+	}
+	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	if err != nil {
+		return Finding{}, err
+	}
+	reported, where, missing := t.reacts(c, func() (bool, string) { return t.reports(message) })
+	if err := lift(t.ctx); err != nil {
+		return Finding{}, err
+	}
+	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+		return t.notRecovered("1 minute after it was allowed again", mark, err), t.ctx.Err()
+	}
+	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
+	return w.judge(where, back, reported, missing), nil
+}
+
+// judge makes a finding of the observations.
+func (w watched) judge(where, back string, reported bool, missing []string) Finding {
+	var wrong, evidence []string
+	if w.hot() {
+		wrong, evidence = append(wrong, fmt.Sprintf("a hot loop: %v, without exponential backoff", w)), lines(w.entries)
+	}
+	if !reported {
+		wrong, evidence = append(wrong, "neither the status nor an event reports it"), append(evidence, where)
+	}
+	if len(missing) > 0 {
+		wrong, evidence = append(wrong, "meanwhile it did not make "+strings.Join(missing, ", ")), append(evidence,
+			lines(w.entries)...)
+	}
+	if len(wrong) > 0 {
+		return failed("%s; %s", strings.Join(wrong, "; "), back).with(evidence...)
+	}
+	return passed("%v; %s; its other children existed; %s", w, where, back)
+}
+
+// reacts waits until a report is found and the other children exist. A status can have the report only for a moment in
+// each reconcile.
+func (t *trial) reacts(except child, look func() (bool, string)) (found bool, where string, missing []string) {
+	_ = t.eventually(t.patience(), func() error {
+		if !found {
+			found, where = look()
+		}
+		if missing = t.missing(except); !found || len(missing) > 0 {
+			return errNothing
+		}
+		return nil
+	})
+	return found, where, missing
+}
+
+// reports looks for a message in the sample's status, and in events about the sample.
+func (t *trial) reports(message string) (found bool, where string) {
+	u, err := t.sample()
+	if err != nil {
+		return false, err.Error()
+	}
+	if strings.Contains(text(u.Object["status"]), message) {
+		return true, "the status reports it"
+	}
+	if line := t.newError(u); line != "" {
+		return true, "the status reports an error, without the reason (" + line + ")"
+	}
+	events, err := t.fixture.Kube.CoreV1().Events(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err.Error()
+	}
+	for _, e := range events.Items {
+		switch {
+		case e.InvolvedObject.UID != u.GetUID():
+		case strings.Contains(e.Message, message):
+			return true, "an event reports it"
+		case e.Type == corev1.EventTypeWarning:
+			return true, fmt.Sprintf("an event reports an error, without the reason (%s: %s)", e.Reason, shortened(e.Message, 200))
+		}
+	}
+	return false, fmt.Sprintf("%d events, and the status is %s", len(events.Items), text(u.Object["status"]))
+}
+
+// errorWord matches the words of a status that reports an error.
+var errorWord = regexp.MustCompile(`(?i)fail|error|forbidden|denied|reject|refuse`)
+
+// newError is a value in the sample's status that reports an error, and that the status of an undisturbed run does not
+// have; empty when there is none. Types of conditions are names and report nothing.
+func (t *trial) newError(sample *unstructured.Unstructured) string {
+	now, own := state.State{}, t.own().String()
+	now.Add(own, map[string]any{"status": sample.Object["status"]}, func(path string) bool {
+		return isMasked(strings.TrimPrefix(path, own), masked)
+	})
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		if value := now[path]; value != t.state[path] && errorWord.MatchString(value) && !strings.HasSuffix(path, ".type") {
+			return path + ": " + shortened(value, 200)
+		}
+	}
+	return ""
+}
+
+// missing are the children that do not exist in the namespace, except one.
+func (t *trial) missing(except child) (names []string) {
+	for _, c := range t.children {
+		if c == except || c.Cluster || c.GVR == except.GVR { // a quota applies to all objects of a resource
+			continue
+		}
+		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			names = append(names, c.String())
+		}
+	}
+	return names
+}
+
+// terminated deletes the namespace of a sample that a finalizer keeps.
+func (t *trial) terminated() (Finding, error) {
+	if t.target.serial() {
+		return skipped("its namespace is not the examination's own"), nil
+	}
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
+	if err != nil {
+		return Finding{}, err
+	}
+	if err := t.quiet(400 * time.Millisecond); err != nil {
+		return Finding{}, err
+	}
+	namespaces := t.fixture.Kube.CoreV1().Namespaces()
+	if err := namespaces.Delete(t.ctx, t.namespace, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	if err != nil {
+		return Finding{}, err
+	}
+	if err := release(t.ctx); err != nil {
+		return Finding{}, err
+	}
+	begin := time.Now()
+	err = t.eventually(30*time.Second, func() error {
+		_, err := namespaces.Get(t.ctx, t.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("the namespace is there"), err)
+	})
+	switch {
+	case err != nil:
+		return failed("30 s after nothing else kept it: %v", err).with(lines(w.entries)...), t.ctx.Err()
+	case w.hot():
+		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
+	case !t.operator.Running():
+		return Finding{}, errors.New("the operator did not stay alive")
+	}
+	return passed("%v while it was being deleted; it was gone %.1f s after nothing else kept it", w,
+		time.Since(begin).Seconds()), nil
+}

@@ -1,0 +1,119 @@
+package examine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/scripts/examine/strictyaml"
+)
+
+// A Baseline lists failures that the owner of an operator knows and accepts.
+type Baseline struct {
+	Accepted []Acceptance `json:"accepted"`
+}
+
+// An Acceptance is the id of a finding, and why it may fail.
+type Acceptance struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}
+
+// ReadBaseline reads a file of accepted findings.
+func ReadBaseline(file string) (b Baseline, err error) {
+	if err := strictyaml.Read(file, &b); err != nil {
+		return b, fmt.Errorf("BASELINE=%s cannot be read: %w", file, err)
+	}
+	for _, a := range b.Accepted {
+		experiment, _, _ := strings.Cut(a.ID, "/")
+		switch {
+		case !slices.Contains(IDs(), experiment):
+			return b, fmt.Errorf("BASELINE=%s accepts %q, which is not the id of a finding: copy ids from examine.json",
+				file, a.ID)
+		case strings.TrimSpace(a.Reason) == "":
+			return b, fmt.Errorf("BASELINE=%s accepts %s without a reason: add one", file, a.ID)
+		}
+	}
+	return b, nil
+}
+
+// Accept marks the failures that a baseline lists, and notes the entries of the baseline that no longer fail. When an
+// experiment skipped a part, a finding may only be missing.
+func (r *Report) Accept(b Baseline) {
+	for _, a := range b.Accepted {
+		at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.ID == a.ID })
+		if at >= 0 && r.Findings[at].Verdict == Failed {
+			r.Findings[at].Accepted = a.Reason
+			continue
+		}
+		experiment, _, _ := strings.Cut(a.ID, "/")
+		complete := r.ran(experiment) && r.count(experiment, Skipped) == 0
+		if at >= 0 && r.Findings[at].Verdict != Skipped || at < 0 && complete {
+			r.Gone = append(r.Gone, a.ID)
+		}
+	}
+}
+
+// badness sorts verdicts. A skipped finding is not compared: nothing was tried.
+var badness = map[Verdict]int{Late: 1, Failed: 2}
+
+// Compare is a page with the findings that became better or worse from an older report to a newer one.
+func Compare(older, newer *Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s against %s\n\n", newer.Operator, older.Operator)
+	before := map[string]Finding{}
+	for _, f := range older.Findings {
+		before[f.ID] = f
+	}
+	var worse, better, only []string
+	for _, f := range newer.Findings {
+		was, known := before[f.ID]
+		delete(before, f.ID)
+		line := fmt.Sprintf("- %s: %s → %s: %s", f.Title, was.Verdict, f.Verdict, firstLine(f.What))
+		switch {
+		case !known:
+			only = append(only, fmt.Sprintf("- only now: %s: %s", f.Title, f.Verdict))
+		case (f.Verdict == Skipped) != (was.Verdict == Skipped):
+			only = append(only, line)
+		case badness[f.Verdict] > badness[was.Verdict]:
+			worse = append(worse, line)
+		case badness[f.Verdict] < badness[was.Verdict]:
+			better = append(better, line)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		only = append(only, fmt.Sprintf("- only before: %s: %s", before[id].Title, before[id].Verdict))
+	}
+	for _, part := range []struct {
+		title string
+		lines []string
+	}{{"Worse", worse}, {"Better", better}, {"Not in both", only}} {
+		if len(part.lines) > 0 {
+			fmt.Fprintf(&b, "## %s\n\n%s\n\n", part.title, strings.Join(part.lines, "\n"))
+		}
+	}
+	if len(worse)+len(better) == 0 {
+		b.WriteString("No verdict changed.\n\n")
+	}
+	b.WriteString("## Requests\n\n| experiment | reads before | reads now | writes before | writes now |\n" +
+		"| --- | --- | --- | --- | --- |\n")
+	for _, e := range experiments {
+		if older.ran(e.id) && newer.ran(e.id) {
+			was, now := older.Requests[e.id], newer.Requests[e.id]
+			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", e.title, was.Reads, now.Reads, was.Writes, now.Writes)
+		}
+	}
+	return b.String()
+}
+
+// Worse are the ids of findings that fail now and passed, or came late, before.
+func Worse(older, newer *Report) (ids []string) {
+	for _, f := range newer.Findings {
+		at := slices.IndexFunc(older.Findings, func(was Finding) bool { return was.ID == f.ID })
+		if f.Verdict == Failed && at >= 0 && slices.Contains([]Verdict{Passed, Late}, older.Findings[at].Verdict) {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,127 @@
+package examine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/proxy"
+	"example.com/operator-workshop/scripts/examine/sequence"
+)
+
+// crashes kills the operator after its writes, in one sequence after the other.
+func crashes(r *run) error {
+	keys := r.commonKeys()
+	if len(keys) == 0 {
+		r.add("killed after each write, the end is the same", skipped("the operator writes nothing"))
+		return nil
+	}
+	all := sequence.All(len(keys))
+	if len(all) < 1<<len(keys)-1 {
+		r.progress("  %d writes: each single one and each pair", len(keys))
+	}
+	tried, fired := 0, 0
+	for _, s := range all {
+		if r.late() || r.target.Fast && len(s) > 1 {
+			break
+		}
+		var plan []key
+		for _, i := range s {
+			plan = append(plan, keys[i])
+		}
+		ok := false
+		finding, err := r.try(func(t *trial) (f Finding, err error) { f, ok, err = t.crash(plan); return f, err })
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		tried++
+		if ok {
+			fired++
+		}
+		if err != nil {
+			finding = failedBy(err)
+		}
+		if finding.Verdict == Failed {
+			r.add("killed after "+names(plan), finding)
+		}
+		if tried%10 == 0 {
+			r.progress("  %d of %d sequences", tried, len(all))
+		}
+	}
+	summary := fmt.Sprintf("%d of %d sequences over %d writes were tried; in %d the operator was killed as often as "+
+		"planned (in the others it needed fewer writes)", tried, len(all), len(keys), fired)
+	if bad := r.report.count("crash", Failed); bad > 0 {
+		r.add("killed after its writes, in sequences", failed("%s; %d ended differently", summary, bad))
+	} else if tried == 0 {
+		r.add("killed after its writes, in sequences", skipped("the time was over: RUN=crash tries the %d sequences alone",
+			len(all)))
+	} else if fired == 0 {
+		r.add("killed after its writes, in sequences", skipped("%s", summary))
+	} else {
+		r.add("killed after its writes, in sequences", passed("%s; each ended as undisturbed", summary))
+	}
+	return nil
+}
+
+func names(plan []key) string {
+	var all []string
+	for _, k := range plan {
+		all = append(all, k.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// commonKeys are the writes that every undisturbed run made, in the order of the first run.
+func (r *run) commonKeys() []key {
+	return slices.DeleteFunc(slices.Clone(r.keys[0]), func(k key) bool {
+		return slices.ContainsFunc(r.keys, func(keys []key) bool { return !slices.Contains(keys, k) })
+	})
+}
+
+// crash creates the sample and kills the operator after each planned write, before the operator receives the
+// response.
+func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
+	var faults []*proxy.Fault
+	for _, k := range plan {
+		faults = append(faults, t.fixture.Proxy.Add(k.Rule(
+			ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.scope()}, t.operator.Kill)))
+	}
+	defer func() {
+		for _, fault := range faults {
+			fault.Release()
+		}
+	}()
+	stop := t.supervise()
+	defer func() { _ = stop() }() // the last line returns the error of a run without another
+	if err := t.create(); err != nil {
+		return f, false, err
+	}
+	if err := t.eventually(30*time.Second, t.asUndisturbed); err != nil {
+		return f, false, err
+	}
+	if err := t.quiet(400 * time.Millisecond); err != nil {
+		return f, false, err
+	}
+	if err := t.asUndisturbed(); err != nil {
+		return f, false, err
+	}
+	fired = !slices.ContainsFunc(faults, func(fault *proxy.Fault) bool { return fault.Fired() == 0 })
+	if twice := sequence.CreatedTwice(t.writes(0)); twice != "" {
+		return failed("%s was created twice", twice).with(lines(t.writes(0))...), fired, nil
+	}
+	return passed("ended as undisturbed"), fired, stop()
+}
+
+// supervise starts the operator again when the lab killed it. When the operator ends by itself, it returns an error.
+func (t *trial) supervise() (stop func() error) {
+	return t.operator.Supervise(t.ctx, func(p *fixture.Process) error {
+		if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
+			return fmt.Errorf("the operator %v by itself%s", exit, words(p))
+		}
+		return nil
+	}, func() error { _, err := t.operator.launch(); return err })
+}

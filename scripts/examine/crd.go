@@ -1,0 +1,101 @@
+package examine
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+)
+
+// A crdVersion is one version of a kind.
+type crdVersion struct {
+	gvr     schema.GroupVersionResource
+	cluster bool           // an object has no namespace, and its children may be in any
+	spec    map[string]any // the schema of spec
+	// statusless versions have no status subresource: a write of the status is also a write of the spec.
+	statusless bool
+}
+
+// readCRDs finds the CRDs in a file or below a folder. It ignores other objects, such as a kustomization.
+func (t *target) readCRDs() error {
+	t.kinds, t.conversions = map[schema.GroupVersionKind]crdVersion{}, map[string]map[string]any{}
+	err := filepath.WalkDir(t.CRD, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			return err
+		}
+		all, err := fixture.Objects(path)
+		if err != nil {
+			return err
+		}
+		for _, u := range all {
+			if u.GetKind() != "CustomResourceDefinition" || len(u.Object) < 3 || u.Object["spec"] == nil {
+				continue
+			}
+			if u.GetAPIVersion() != "apiextensions.k8s.io/v1" {
+				return fmt.Errorf("the CRD %s has the version %s, which API servers no longer know: write it as "+
+					"apiextensions.k8s.io/v1",
+					u.GetName(), u.GetAPIVersion())
+			}
+			if err := t.addCRD(u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("CRD=%s cannot be used: %w", t.CRD, err)
+	}
+	if len(t.kinds) == 0 {
+		return fmt.Errorf("CRD=%s holds no CustomResourceDefinition: give the folder with the generated files, often "+
+			"config/crd/bases (make manifests writes them)", t.CRD)
+	}
+	return nil
+}
+
+// addCRD keeps a CRD. It installs a CRD with a conversion webhook without the webhook, because the webhook's address
+// is not known before the cluster runs.
+func (t *target) addCRD(u *unstructured.Unstructured) error {
+	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
+		service := map[string]any{"name": "webhook-service", "namespace": "system", "path": "/convert"}
+		given, _, _ := unstructured.NestedMap(u.Object, "spec", "conversion", "webhook", "clientConfig", "service")
+		maps.Copy(service, given)
+		t.conversions[u.GetName()] = service
+		unstructured.RemoveNestedField(u.Object, "spec", "conversion")
+	}
+	t.crds = append(t.crds, u)
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+	plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
+	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
+	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+	for _, v := range versions {
+		v, _ := v.(map[string]any)
+		name, _, _ := unstructured.NestedString(v, "name")
+		spec, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "spec")
+		gv := schema.GroupVersion{Group: group, Version: name}
+		_, status, _ := unstructured.NestedMap(v, "subresources", "status")
+		t.kinds[gv.WithKind(kind)] = crdVersion{gvr: gv.WithResource(plural), cluster: scope == "Cluster", spec: spec,
+			statusless: !status}
+	}
+	return nil
+}
+
+// kindNames lists the kinds of the CRDs, for a sentence.
+func (t *target) kindNames() string {
+	var names []string
+	for gvk := range t.kinds {
+		names = append(names, gvk.GroupVersion().String()+" "+gvk.Kind)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// what names the sample's resource as the ledger does.
+func (t *target) what() string { return t.gvr.Resource + "." + t.gvr.Group }

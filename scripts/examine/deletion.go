@@ -1,0 +1,148 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+)
+
+// deletion removes the sample in each way.
+func deletion(r *run) error {
+	if err := r.check("deleted, it leaves nothing; created again, it works", (*trial).deleteAndCreate); err != nil {
+		return err
+	}
+	if len(r.outside) > 0 {
+		title := "a sample with the same name in another namespace takes nothing away"
+		if err := r.check(title, (*trial).sharesNothing); err != nil {
+			return err
+		}
+	}
+	ways := slices.Sorted(maps.Keys(fixture.Propagations))
+	if r.target.Fast {
+		ways = []string{"foreground"}
+	}
+	for _, way := range ways {
+		if err := r.check("being deleted ("+way+"), it gets no new children", func(t *trial) (Finding, error) {
+			return t.createsNothing(fixture.Propagations[way])
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createsNothing deletes the sample while a finalizer keeps it, as finalizers of other programs do, and meanwhile
+// deletes one of its children. An operator that ignores the deletion timestamp recreates the child, against the
+// garbage collector.
+func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) {
+	if len(t.owns()) == 0 {
+		return skipped("the operator writes no other object that is its own"), nil
+	}
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
+	defer func() { _ = release(context.WithoutCancel(t.ctx)) }() // clean removes the leftovers
+	if err != nil {
+		return Finding{}, err
+	}
+	// A reconcile that began before the deletion may end after it, and creates what it still wants.
+	if err := t.quiet(time.Second); err != nil && !errors.Is(err, errRestless) {
+		return Finding{}, err
+	}
+	err = t.samples().Delete(t.ctx, t.target.sample.GetName(), metav1.DeleteOptions{PropagationPolicy: &how})
+	if err != nil {
+		return Finding{}, err
+	}
+	if err := fixture.Pause(t.ctx, fixture.DeletionObserved); err != nil {
+		return Finding{}, err
+	}
+	mark, c := t.fixture.Ledger.Mark(), t.owns()[0]
+	err = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) { // the garbage collector can be faster
+		return Finding{}, err
+	}
+	window := t.untilResync(2*time.Second, 15*time.Second)
+	if err := fixture.Pause(t.ctx, window); err != nil {
+		return Finding{}, err
+	}
+	creates := slices.DeleteFunc(t.writes(mark), func(e ledger.Entry) bool { return !e.Creates() || !t.isOwned(e) })
+	if len(creates) > 0 {
+		return failed("%d creates in %v for a sample that has a deletion timestamp", len(creates), window).
+			with(lines(creates)...), nil
+	}
+	return passed("nothing was created in %v after %s was gone", window, c), nil
+}
+
+// isOwned reports whether a request is about an object that the operator owns.
+func (t *trial) isOwned(e ledger.Entry) bool {
+	return slices.ContainsFunc(t.owns(), func(c child) bool {
+		return c.GVR.Group == e.Group && c.GVR.Resource == e.Resource && c.Name == e.Name
+	})
+}
+
+// deleteAndCreate deletes the sample, and creates it again with the same name.
+func (t *trial) deleteAndCreate() (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	name := t.target.sample.GetName()
+	begin := time.Now()
+	if err := t.samples().Delete(t.ctx, name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	if err := t.eventually(20*time.Second, t.nothingLeft); err != nil {
+		return failed("20 s after the deletion %v", err), nil
+	}
+	took := time.Since(begin)
+	for _, c := range slices.DeleteFunc(slices.Clone(t.children), func(c child) bool { return !t.isGiven(c) }) {
+		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
+			return failed("it deleted %s, which was there before the sample: %v", c, err), t.ctx.Err()
+		}
+	}
+	if err := t.quiet(time.Second); err != nil {
+		return Finding{}, err
+	}
+	if err := t.nothingLeft(); err != nil {
+		return failed("first all objects were gone, then %v", err).with(lines(t.writes(0))...), nil
+	}
+	if err := t.serve(); err != nil {
+		return failed("created again under the same name: %v", err), nil
+	}
+	mark := t.fixture.Ledger.Mark()
+	if err := t.eventually(10*time.Second, t.asUndisturbed); err != nil {
+		return t.notRecovered("10 s after the sample was created again under the same name", mark, err), t.ctx.Err()
+	}
+	return passed("all was gone after %.1f s, and the same name worked again", took.Seconds()), nil
+}
+
+// nothingLeft returns nil when the sample and its children are gone.
+func (t *trial) nothingLeft() error {
+	if u, err := t.sample(); err == nil {
+		return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
+	}
+	var left []string
+	for _, c := range t.owns() {
+		switch u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
+		case apierrors.IsNotFound(err):
+		case err == nil && u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0:
+			return fmt.Errorf("%s is left, held by the finalizers %q", c, u.GetFinalizers())
+		default:
+			left = append(left, c.String())
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%s is left: it has no owner reference and nothing deleted it", strings.Join(left, ", "))
+	}
+	return t.leftOutside()
+}

@@ -1,0 +1,469 @@
+package examine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+)
+
+// patience is how long a change by another client may stay: longer when the operator needed long for its creations, as
+// it does on a busy machine.
+func (r *run) patience() time.Duration {
+	least := 6 * time.Second
+	if r.target.Fast {
+		least = 3 * time.Second
+	}
+	return max(least, min(12*time.Second, (2*r.slowest).Round(time.Second)))
+}
+
+// untilResync is how long the lab waits for an operator that may react at once, or at its next resync: at most most.
+func (r *run) untilResync(least, most time.Duration) time.Duration {
+	if r.period == 0 {
+		return least
+	}
+	return max(least, min(r.period+least, most))
+}
+
+// afterRestart is how long the lab waits for the work of a restarted operator. An operator that works at intervals may
+// need two: it finds the samples in the first, and works in the second.
+func (r *run) afterRestart() time.Duration {
+	return max(2*time.Second, min(2*r.period+time.Second, time.Minute))
+}
+
+// alwaysTried is how many children are disturbed even when the time is over: a report without any would be empty.
+const alwaysTried = 2
+
+// drift deletes and changes the objects that the operator owns. When there are many children, the time may suffice
+// only for some.
+func drift(r *run) error {
+	if len(r.owns()) == 0 {
+		r.add("what it owns is restored", skipped("the operator writes no other object that is its own"))
+		return nil
+	}
+	left, whole, checks := map[string]int{}, r.deadline, 2*len(r.owns())
+	defer func() { r.deadline = whole }()
+	for _, part := range []struct {
+		name, others string
+		do           func(t *trial, c child) (Finding, error)
+	}{{"a deleted %s comes back", "further children that are deleted", (*trial).deleteChild},
+		{"changed fields of %s are restored", "further children that are changed", (*trial).changeFields}} {
+		for n, c := range byKind(r.owns()) {
+			if r.deadline = whole; n >= alwaysTried && r.late() {
+				left[part.others]++
+				continue
+			}
+			// A child gets its share of the time: of an operator that restores nothing, the lab waits for each field.
+			r.deadline = time.Now().Add(time.Until(whole) / time.Duration(checks))
+			checks--
+			if err := r.check(fmt.Sprintf(part.name, c), func(t *trial) (Finding, error) { return part.do(t, c) }); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		r.add(name, skipped("%d of %d children were left out for lack of time: RUN=drift",
+			left[name], len(r.owns())))
+	}
+	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
+		lost := failed("when a user changes %s of %s, the operator no longer sees the object: no change of it is restored",
+			strings.Join(labels, " or "), strings.Join(r.lost[labels[0]], ", "))
+		r.add("it sees its objects whatever their labels are", lost)
+	}
+	return r.check("what others add stays", (*trial).addLabels)
+}
+
+// byKind sorts the first child of each kind before the second child of any kind.
+func byKind(all []child) (sorted []child) {
+	seen := map[string]int{}
+	rank := map[child]int{}
+	for _, c := range all {
+		rank[c] = seen[ledgerName(c)]
+		seen[ledgerName(c)]++
+	}
+	return slices.SortedStableFunc(slices.Values(all), func(a, b child) int { return rank[a] - rank[b] })
+}
+
+func (t *trial) deleteChild(c child) (Finding, error) {
+	if err := t.idle(); err != nil {
+		return Finding{}, err
+	}
+	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	if err != nil {
+		return Finding{}, err
+	}
+	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	observe := func() (*unstructured.Unstructured, error) {
+		now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if err == nil && now.GetUID() == u.GetUID() {
+			err = errOld
+		}
+		return now, err
+	}
+	_ = t.eventually(20*time.Second, func() error { // a namespace takes some seconds to disappear
+		if now, err := observe(); errors.Is(err, errOld) && now.GetDeletionTimestamp() != nil {
+			return err
+		}
+		return nil
+	})
+	if now, err := observe(); errors.Is(err, errOld) && isProtected(now) {
+		return skipped("the cluster keeps it as long as it is in use, by its finalizers %q", now.GetFinalizers()), nil
+	}
+	back := func() error { _, err := observe(); return err }
+	err = t.eventually(t.patience(), back)
+	later := err != nil && t.awaitPeriod(begin, back)
+	if err != nil && !later {
+		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).with(lines(t.writes(mark))...), t.ctx.Err()
+	}
+	took := time.Since(begin)
+	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
+		return t.notRecovered(fmt.Sprintf("%.0f s after the deletion it was back; 20 s later", took.Seconds()), mark,
+			err), t.ctx.Err()
+	}
+	if later {
+		return late("back only after %.0f s", took.Seconds()), nil
+	}
+	return passed("back after %.1f s, at the cost of %d writes", took.Seconds(), len(t.writes(mark))), nil
+}
+
+// usualPeriod is how long the lab waits once for a resync of an operator, when no period was given and the lab saw
+// none. Resyncs of 30 s are common.
+const usualPeriod = 35 * time.Second
+
+// awaitPeriod waits until the operator's next resync for a change that did not come at once. It reports whether the
+// resync brought the change. Without a known period, awaitPeriod waits only once.
+func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
+	wait := cmp.Or(t.period, usualPeriod)
+	if t.waited && t.period == 0 || t.target.Fast && t.period == 0 {
+		return false
+	}
+	t.run.waited = true
+	if t.eventually(time.Until(begin.Add(wait+t.patience())), observe) != nil {
+		return false
+	}
+	// The change came some time before the resync, so the period may be longer than the lab has waited.
+	t.run.period = max(wait, time.Since(begin))
+	return true
+}
+
+// isProtected reports whether only controllers of the cluster keep an object that is being deleted, such as a claim
+// that a pod uses.
+func isProtected(u *unstructured.Unstructured) bool {
+	return u.GetDeletionTimestamp() != nil && !slices.ContainsFunc(u.GetFinalizers(),
+		func(name string) bool { return !strings.HasPrefix(name, "kubernetes.io/") })
+}
+
+var errOld = errors.New("it is still the old one")
+
+// perSample is how many fields are changed in the life of one sample: an operator may limit how often it restores a
+// field, so that two clients do not write against each other forever.
+const perSample = 3
+
+// changeFields changes the fields that the operator sets, some of them in each of several samples. It changes a field
+// that stayed changed again in steady state, because a rate limiter may only have delayed the operator.
+func (t *trial) changeFields(c child) (Finding, error) {
+	fields := spread(t.fields[c], t.mostFields())
+	all, tried := t.changeAll(c, fields)
+	if err := errors.Join(all.err, t.run.ctx.Err()); err != nil && len(all.kept) == 0 {
+		return Finding{}, err
+	}
+	alone, err := t.changeAgain(c, all.kept)
+	if err != nil {
+		return Finding{}, err
+	}
+	kept := alone.kept
+	all.slowest = max(all.slowest, alone.slowest)
+	note := fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
+	if left := len(t.fields[c]) - tried; left > 0 {
+		note += fmt.Sprintf("; %d were not tried", left)
+	}
+	switch {
+	case len(kept) > 0:
+		return failed("%d of %d fields that it sets stayed changed for %v%s", len(kept), all.changed,
+			t.untilResync(t.patience(), time.Hour), note).with(said(kept)...), nil
+	case all.changed == 0:
+		return skipped("no field was changed%s", note), nil
+	case alone.later > 0:
+		return late("%d fields were restored; of these %d only after %.0f s%s", all.changed, alone.later,
+			alone.slowest.Seconds(), note), nil
+	}
+	return passed("%d fields were restored, the slowest after %.1f s, at the cost of %d writes%s",
+		all.changed, all.slowest.Seconds(), all.writes, note), nil
+}
+
+// leastFields is how many fields of a child are changed even when the time is over.
+const leastFields = 4 * perSample
+
+// mostFields is how many fields of a child are changed: fewer where there are many children.
+func (r *run) mostFields() int {
+	if r.target.Fast {
+		return max(perSample, 12*perSample/max(3, len(r.owns())))
+	}
+	return max(leastFields, 240/len(r.owns()))
+}
+
+// changeAll changes fields in several samples at once, a few in each.
+func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
+	at := 6
+	if t.target.serial() {
+		at = 1
+	}
+	var mu sync.Mutex
+	slots, running := make(chan struct{}, at), sync.WaitGroup{}
+	for chunk := range slices.Chunk(lastMetadata(fields), perSample) {
+		if t.ctx.Err() != nil || tried >= leastFields && t.late() {
+			break // a slow operator: the results so far count
+		}
+		tried += len(chunk)
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			some, err := t.changeSome(c, chunk)
+			mu.Lock()
+			defer mu.Unlock()
+			all.add(some, err)
+		})
+	}
+	running.Wait()
+	return all, tried
+}
+
+// mostAgain is how many of the fields that stayed changed are changed once more.
+const mostAgain = 4
+
+// changeAgain changes the first fields that stayed changed once more, each in a separate sample without other
+// changes, and waits for the operator's period. When each of them stays changed again, all fields count as
+// not restored.
+func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
+	most := mostAgain
+	switch {
+	case t.target.Fast:
+		most = 1
+	case t.late(), t.period > t.patience(): // with a period, each waits for a resync
+		most = 2
+	}
+	for n, k := range kept {
+		if n >= most && len(alone.kept) == n {
+			alone.kept = append(alone.kept, kept[n:]...)
+			return alone, nil
+		}
+		one, err := t.changeAlone(c, k)
+		if err != nil {
+			return alone, err
+		}
+		alone.add(one, nil)
+	}
+	return alone, nil
+}
+
+// changeAlone changes one field of a sample, while the operator has nothing else to do.
+func (r *run) changeAlone(c child, k keptField) (one changes, err error) {
+	err = r.inTrial(func(t *trial) error {
+		if err := t.serve(); err != nil {
+			return err
+		}
+		pointer, value, err := t.disturbAgain(c, k.path)
+		if err != nil || pointer == "" {
+			return err
+		}
+		begin := time.Now()
+		isBack := func() error { return t.has(c, k.path, value) }
+		err = t.eventually(t.patience(), isBack)
+		switch {
+		case err == nil:
+			one.slowest = time.Since(begin)
+		case t.awaitPeriod(begin, isBack):
+			one.later, one.slowest = 1, time.Since(begin)
+		case k.path.isLabel() && !t.sees(c, k.path):
+			t.lost[k.path.String()] = append(t.lost[k.path.String()], c.String())
+		default:
+			one.kept = append(one.kept, k)
+		}
+		return t.ctx.Err()
+	})
+	return one, err
+}
+
+// isLabel reports whether a path is a label of the object itself.
+func (p path) isLabel() bool {
+	return len(p) == 3 && p[0].field == "metadata" && p[1].field == "labels"
+}
+
+// sees reports whether the operator restores another field of a child whose label was changed.
+func (t *trial) sees(c child, label path) bool {
+	for _, p := range t.fields[c] {
+		if p[0].field == "metadata" || t.kept[fieldOf{c, p.String()}] {
+			continue
+		}
+		pointer, value, err := t.disturb(c, p)
+		if err != nil || pointer == "" {
+			continue
+		}
+		begin, isBack := time.Now(), func() error { return t.has(c, p, value) }
+		return t.eventually(t.patience(), isBack) == nil || t.awaitPeriod(begin, isBack)
+	}
+	return true // no observation shows that it does not
+}
+
+// lastMetadata sorts labels and owner references behind the other fields. An operator may find its children by them:
+// while one is gone, it may not receive events about the child.
+func lastMetadata(fields []path) []path {
+	rank := func(p path) int {
+		switch {
+		case p.String() == ".metadata.ownerReferences":
+			return 2
+		case p[0].field == "metadata":
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedStableFunc(slices.Values(fields), func(a, b path) int { return rank(a) - rank(b) })
+}
+
+// changes are the results for fields that the lab changed.
+type changes struct {
+	changed, fixed, writes int // fixed fields cannot be changed
+	later                  int // restored after the operator's next resync
+	kept                   []keptField
+	slowest                time.Duration
+	err                    error
+}
+
+// A keptField is a field that the operator did not restore; says describes the change.
+type keptField struct {
+	path path
+	says string
+}
+
+func said(kept []keptField) (all []string) {
+	for _, k := range kept {
+		all = append(all, k.says)
+	}
+	return all
+}
+
+func (c *changes) add(more changes, err error) {
+	c.changed, c.fixed, c.writes = c.changed+more.changed, c.fixed+more.fixed, c.writes+more.writes
+	c.kept, c.slowest, c.err = append(c.kept, more.kept...), max(c.slowest, more.slowest), errors.Join(c.err, err)
+	c.later += more.later
+}
+
+// changeSome changes fields one after the other, in a separate sample.
+func (r *run) changeSome(c child, fields []path) (all changes, err error) {
+	err = r.inTrial(func(t *trial) error {
+		if err := t.idle(); err != nil {
+			return err
+		}
+		mark := t.fixture.Ledger.Mark()
+		for _, p := range fields {
+			pointer, value, err := t.disturbAgain(c, p)
+			if err != nil {
+				return err
+			}
+			if pointer == "" {
+				all.fixed++
+				continue
+			}
+			all.changed++
+			begin := time.Now()
+			if err := t.eventually(t.patience(), func() error { return t.has(c, p, value) }); err != nil {
+				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
+				r.keeps(c, p)
+			}
+			all.slowest = max(all.slowest, time.Since(begin))
+		}
+		all.writes = len(t.writes(mark))
+		return t.ctx.Err()
+	})
+	return all, err
+}
+
+// keeps notes that the operator does not restore a field of a child.
+func (r *run) keeps(c child, p path) {
+	r.keptMu.Lock()
+	defer r.keptMu.Unlock()
+	r.kept[fieldOf{c, p.String()}] = true
+}
+
+// disturbAgain disturbs a field. An operator may restore an object by deleting and recreating it, so disturbAgain
+// waits for the new object.
+func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err error) {
+	_ = t.eventually(t.patience(), func() error {
+		if pointer, value, err = t.disturb(c, p); apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+	return pointer, value, err
+}
+
+// addLabels adds a label to each child, as other programs do. It does not label the sample, because many operators
+// copy its labels to the children.
+func (t *trial) addLabels() (Finding, error) {
+	if err := t.rest(); err != nil {
+		return Finding{}, err
+	}
+	mark := t.fixture.Ledger.Mark()
+	for _, c := range t.children {
+		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"example.com/added":"yes"}}}`),
+			metav1.PatchOptions{FieldManager: somebody})
+		if err != nil {
+			return Finding{}, err
+		}
+	}
+	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
+		return Finding{}, err
+	}
+	writes := lines(t.writes(mark))
+	lost, err := t.unlabelled()
+	when := ""
+	if err == nil && len(lost) == 0 { // no event may have started a reconcile
+		when = " after a restart of the operator"
+		t.operator.Kill()
+		if err := t.operator.start(t.ctx); err != nil {
+			return Finding{}, err
+		}
+		if err := fixture.Pause(t.ctx, t.afterRestart()); err != nil {
+			return Finding{}, err
+		}
+		lost, err = t.unlabelled()
+	}
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case len(lost) > 0:
+		return failed("an added label is gone from %s%s", strings.Join(lost, ", "), when).with(lines(t.writes(mark))...), nil
+	case len(writes) > 0:
+		return failed("the added labels stayed, and cost %d writes", len(writes)).with(writes...), nil
+	}
+	return passed("the added labels stayed, also after a restart of the operator, and no write followed"), nil
+}
+
+// unlabelled are the children that no longer have the label of addLabels.
+func (t *trial) unlabelled() (names []string, err error) {
+	for _, c := range t.children {
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if u.GetLabels()["example.com/added"] != "yes" {
+			names = append(names, c.String())
+		}
+	}
+	return names, nil
+}

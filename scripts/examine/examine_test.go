@@ -1,0 +1,649 @@
+package examine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+)
+
+// build compiles the operator of these tests.
+func build(t *testing.T, flags ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "testoperator")
+	args := slices.Concat([]string{"build", "-o", program}, flags, []string{"./testoperator"})
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+func greeting(program string, env ...string) Subject {
+	return Subject{Program: program, CRD: "testoperator/config/crd.yaml", Sample: "testoperator/config/sample.yaml",
+		Role: []string{"testoperator/config/role.yaml", "testoperator/config/leader_election_role.yaml"},
+		Env:  env, Fast: true}
+}
+
+// TestPlantedFaultsAreFound examines the unchanged operator, and the operator with each of its faults, on a real API
+// server.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	t.Parallel()
+	plantedFaults(t, map[string]planted{
+		"as it is: a permission too many, and a port that server-side apply cannot restore once its key is edited": {nil,
+			[]string{"steady-state", "drift", "permissions"}, "drift permissions", []string{"update deployments.apps"}},
+		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state",
+			[]string{"apply greetings.test.example.com/status every"}},
+		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
+			[]string{"**failed**: a deleted configmaps/hello comes back: "}},
+		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission", []string{
+			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"}},
+		"a refusal that the status reports only at the end of each reconcile": {[]string{"FAULT=flaps"},
+			[]string{"admission"}, "admission", []string{"without exponential backoff; as undisturbed"}},
+		"writes that change nothing": {[]string{"FAULT=blind"}, []string{"creation", "restart"}, "creation restart",
+			[]string{"a restarted operator writes nothing"}},
+		"a deletion timestamp that nobody looks at": {[]string{"FAULT=ignores-deletion"}, []string{"deletion"}, "deletion",
+			[]string{"for a sample that has a deletion timestamp"}},
+		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas",
+			[]string{"two replicas both write"}},
+	})
+}
+
+// TestWhatNeverConverges has operators that stop writing before they have done their work.
+func TestWhatNeverConverges(t *testing.T) {
+	t.Parallel()
+	program := build(t)
+	faults := map[string]string{
+		"FAULT=invalid": "apply deployments.apps hello were refused with 422: Deployment.apps \"hello\" is invalid",
+		"FAULT=hangs":   "a reconcile does not end: it has been under way for",
+	}
+	if os.Getenv("LONG") != "" {
+		faults["FAULT=asks-by-name"] = "it asks the Service hello.examine-1 over the network"
+		faults["FAULT=huge"] = "Insufficient cpu"
+		faults["FAULT=asks-by-name"] = "no pod answers: switch off what asks the pods (ARGS=, ENV=, a field"
+		faults["FAULT=begins"] = "name that state in READY="
+		faults["FAULT=fails-on"] = "its reconciles end in errors"
+		faults["FAULT=fails-rarely"] = "its reconciles end in errors: 1 so far"
+	}
+	for fault, say := range faults {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			_, err := Run(t.Context(), greeting(program, fault), Options{Only: []string{"creation"}, Progress: t.Logf})
+			if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), "Fix: ") {
+				t.Errorf("%v, want %q", err, say)
+			}
+		})
+	}
+}
+
+// TestWebhooks has operators that make the certificate of their webhook, read it from a Secret, or register the webhook.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	const manifests, certificate = "testoperator/config/webhooks.yaml", "testoperator/config/certificate.yaml"
+	const distrust = "ValidatingWebhookConfiguration greetings: tls: failed to verify certificate"
+	type test struct {
+		fault string
+		files []string
+		want  string // the error; empty when the webhook must be served
+	}
+	tests := []test{{"own-ca", []string{manifests}, ""}, {"registers", nil, ""}}
+	if os.Getenv("LONG") != "" {
+		tests = append(tests, test{"wrong-ca", []string{manifests}, distrust},
+			test{"from-secret", []string{manifests, certificate}, ""},
+			test{"from-secret", []string{manifests}, `secrets "greetings" not found`})
+	}
+	program := build(t)
+	for _, test := range tests {
+		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
+			want := test.want
+			s := greeting(program, "FAULT="+test.fault)
+			s.Role, s.Webhooks = nil, test.files
+			report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
+			if want != "" {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, served := report.Markdown(), "Its webhooks were served: ValidatingWebhookConfiguration greetings"
+			if report.Count(Failed) > 0 || !strings.Contains(page, served) {
+				t.Errorf("the webhook is not trusted:\n%s", page)
+			}
+		})
+	}
+}
+
+// TestConversions has a CRD with two versions, and an operator that converts them, and one that does not.
+func TestConversions(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	for fault, want := range map[string]string{"FAULT=converts": "",
+		"FAULT=": "serves no webhooks (the conversion of greetings.test.example.com)"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := greeting(program, fault)
+			s.CRD = "testoperator/config/crd_versions.yaml"
+			report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
+			switch {
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+				t.Errorf("%v, want %q", err, want)
+			case want == "" && err != nil:
+				t.Error(err)
+			case want == "" && report.Count(Failed) > 0:
+				t.Error(report.Markdown())
+			}
+		})
+	}
+}
+
+// TestAnUpgradeThatRestartsPodsIsFound starts the operator over the objects of another version, which had another
+// annotation in its pod template, and over objects of the same version.
+func TestAnUpgradeThatRestartsPodsIsFound(t *testing.T) {
+	t.Parallel()
+	program := build(t, "-ldflags=-X main.version=new")
+	olds := map[string]string{build(t, "-ldflags=-X main.version=old"): "the pod template of deployments.apps/hello changes"}
+	if os.Getenv("LONG") != "" {
+		olds[program] = "no pod restarts"
+	}
+	for old, want := range olds {
+		s := greeting(program)
+		s.Old = old
+		report, err := Run(t.Context(), s, Options{Only: []string{"upgrade"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := report.Markdown(); (report.Count(Failed) == 1) != (old != program) || !strings.Contains(page, want) {
+			t.Errorf("the page does not report %q:\n%s", want, page)
+		}
+	}
+}
+
+// TestAFieldWithoutAnEffect has a field on which no child depends. A cluster sets a default only at a creation: a sample
+// without the field differs from a new one in its spec alone. Or only an event reports that a value is refused.
+func TestAFieldWithoutAnEffect(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	sample := filepath.Join(t.TempDir(), "sample.yaml")
+	text := "apiVersion: test.example.com/v1\nkind: Greeting\nmetadata: {name: hello}\nspec: {text: welcome, aside: hi}\n"
+	if err := os.WriteFile(sample, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := build(t)
+	for fault, want := range map[string]string{
+		"FAULT=":          "**passed**: spec.aside is removed: nothing changed, as nothing differs",
+		"FAULT=warns":     `**passed**: spec.aside becomes "hix": it reached an event (Warning: spec.aside is invalid)`,
+		"FAULT=runs-job":  "a Job of the sample has ended meanwhile, which no operator can undo",
+		"FAULT=remembers": `**failed**: spec.aside becomes "hix": after the change was undone, the state is not the first one`,
+	} {
+		s := greeting(program, fault)
+		s.Sample, s.Needs, s.Role = sample, []string{"testoperator/config/defaults.yaml"}, nil
+		report, err := Run(t.Context(), s, Options{Only: []string{"spec"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := report.Markdown()
+		if (report.Count(Failed) > 0) != (fault == "FAULT=remembers") || !strings.Contains(page, want) {
+			t.Errorf("%s: the page does not say %q:\n%s", fault, want, page)
+		}
+	}
+}
+
+// TestWhatComesLate has an operator that looks at its children only at intervals.
+func TestWhatComesLate(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=resyncs")
+	s.Period.Duration = 8 * time.Second
+	report, err := Run(t.Context(), s, Options{Only: []string{"drift"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if report.Count(Late) == 0 {
+		t.Errorf("nothing came late:\n%s", page)
+	}
+	if strings.Contains(page, "no longer sees the object") {
+		t.Errorf("it sees its objects at each resync:\n%s", page)
+	}
+}
+
+// TestWorkAtIntervals has an operator that works at intervals: after a restart it writes only at the next interval.
+func TestWorkAtIntervals(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=ticks")
+	s.Period.Duration = 8 * time.Second
+	report, err := Run(t.Context(), s, Options{Only: []string{"restart", "spec"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(report.Failed(), " "); got != "restart" {
+		t.Errorf("failed: %q\n%s", got, report.Markdown())
+	}
+}
+
+// TestTwoReplicasOnOnePort has an operator whose port no flag moves.
+func TestTwoReplicasOnOnePort(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	for _, fault := range []string{"FAULT=", "FAULT=listens-late"} {
+		port, err := fixture.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := Run(t.Context(), greeting(program, fault, fmt.Sprintf("LISTEN=127.0.0.1:%d", port)),
+			Options{Only: []string{"replicas"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, "cannot listen on one port") {
+			t.Errorf("%s: the page does not say that the port is taken:\n%s", fault, page)
+		}
+	}
+}
+
+// TestWithoutANamespace examines the operator of a kind that is cluster-scoped, with children in a namespace.
+func TestWithoutANamespace(t *testing.T) {
+	t.Parallel()
+	program, faults := build(t), map[string]string{"FAULT=": ""} // by fault, the experiments that must fail
+	only := []string{"deletion"}
+	if os.Getenv("LONG") != "" { // a namespace takes seconds to disappear
+		faults["FAULT=no-drift"], only = "drift", []string{"deletion", "drift"}
+	}
+	for fault, want := range faults {
+		s := greeting(program, fault, "SCOPE=Cluster")
+		s.CRD, s.Role = "testoperator/config/crd_cluster.yaml", nil
+		report, err := Run(t.Context(), s, Options{Only: only, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(report.Failed(), " "); got != want {
+			t.Errorf("%s: failed: %q, want %q", fault, got, want)
+		}
+		if page := report.Markdown(); len(only) > 1 &&
+			!strings.Contains(page, "a deleted configmaps/hello/hello comes back: ") ||
+			len(only) > 1 && !strings.Contains(page, "a deleted namespaces/hello comes back: ") {
+			t.Errorf("%s: a child was not found:\n%s", fault, page)
+		}
+	}
+}
+
+// TestOutsideTheNamespace has an operator that makes a cluster-scoped object for each sample.
+func TestOutsideTheNamespace(t *testing.T) {
+	t.Parallel()
+	program := build(t)
+	for fault, want := range map[string][]string{
+		"FAULT=publishes": {"**failed**: deleted, it leaves nothing; created again, it works: 20 s after the deletion " +
+			"ingressclasses.networking.k8s.io/hello is left", "**failed**: a sample with the same name in another namespace"},
+		"FAULT=withdraws": {"**passed**: deleted, it leaves nothing", "**passed**: a sample with the same name in another"},
+	} {
+		s := greeting(program, fault)
+		s.Role = nil
+		report, err := Run(t.Context(), s, Options{Only: []string{"deletion"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := report.Markdown()
+		for _, text := range want {
+			if !strings.Contains(strings.NewReplacer("[", "", "](#deletion)", "").Replace(page), text) {
+				t.Errorf("%s: the page does not say %q:\n%s", fault, text, page)
+			}
+		}
+		if strings.Contains(page, "ingressclasses.networking.k8s.io/shared") {
+			t.Errorf("%s: the object that all share is not of one sample:\n%s", fault, page)
+		}
+	}
+}
+
+// TestWhatItWasGiven has a ConfigMap with the name that the operator writes: the operator adopts it, and so deletes
+// it.
+func TestWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	given := filepath.Join(t.TempDir(), "given.yaml")
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\n"
+	if err := os.WriteFile(given, []byte(object), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := greeting(build(t))
+	s.Needs = []string{given}
+	report, err := Run(t.Context(), s, Options{Only: []string{"deletion", "drift", "many"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if !strings.Contains(page, "the copies would share configmaps/hello") {
+		t.Errorf("copies that share what they were given are judged:\n%s", page)
+	}
+	if !strings.Contains(page, "it deleted configmaps/hello, which was there before the sample") {
+		t.Errorf("nobody says that the given ConfigMap is gone:\n%s", page)
+	}
+	if strings.Contains(page, "a deleted configmaps/hello comes back") {
+		t.Errorf("what it was given it need not restore:\n%s", page)
+	}
+}
+
+// TestPodsOfAWorkloadAreNotChildren has an operator that annotates the pods of its Deployment, whose names are random.
+func TestPodsOfAWorkloadAreNotChildren(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=marks-pods")
+	s.Role = nil
+	report, err := Run(t.Context(), s, Options{Only: []string{"creation", "deletion"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if slices.Contains(report.Failed(), "deletion") {
+		t.Errorf("the node of a pod is not the operator's choice:\n%s", page)
+	}
+	if strings.Contains(page, "pods/hello") || !strings.Contains(page, "patch pods") {
+		t.Errorf("the pods are children, or were not annotated:\n%s", page)
+	}
+}
+
+// TestMorePlantedFaultsAreFound takes minutes.
+func TestMorePlantedFaultsAreFound(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	plantedFaults(t, map[string]planted{
+		"what a spec says later is ignored": {[]string{"FAULT=no-drift"}, []string{"spec"}, "spec",
+			[]string{"accepted, and neither"}},
+		"a ConfigMap that is written all the time": {[]string{"FAULT=beats"}, []string{"steady-state"}, "steady-state",
+			[]string{"apply configmaps every 5"}},
+		"a create of what exists, which is no conflict; defaults are not its fields": {[]string{"FAULT=creates"},
+			[]string{"creation"}, "creation", []string{"**passed**: no conflict with itself: none",
+				"**failed**: it does not create what exists", "deployments.apps/hello (7 fields)"}},
+		"no backoff": {[]string{"FAULT=at-once"}, []string{"admission"}, "admission", []string{"a hot loop"}},
+		"what a policy changed is reported, and made again when it is deleted": {[]string{"FAULT=once"},
+			[]string{"admission"}, "", []string{"was deleted, "}},
+		"a label that the cache selects by": {[]string{"FAULT=selects"}, []string{"drift"}, "drift",
+			[]string{"when a user changes .metadata.labels.app of configmaps/hello"}},
+		"what an earlier spec made stays": {[]string{"FAULT=leaves"}, []string{"spec"}, "spec",
+			[]string{"are left behind: configmaps/hello-3"}},
+		"it writes to many samples without an end": {[]string{"FAULT=hot-loop"}, []string{"many"}, "many",
+			[]string{"the operator does not stop writing"}},
+		"an annotation with the generation costs little": {[]string{"FAULT=numbered"}, []string{"spec"}, "spec",
+			[]string{"only annotations differ from the first state"}},
+		"progress in memory": {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},
+		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
+			[]string{"each of many samples costs more than a single sample"}},
+		"a finalizer of its own keeps its children": {[]string{"FAULT=finalizer"}, []string{"deletion", "drift"},
+			"deletion drift", []string{"held by the finalizers",
+				"**failed**: a deleted configmaps/hello comes back: "}},
+		"a condition Updating that stays True after a change": {[]string{"FAULT=stuck"}, []string{"spec"}, "spec",
+			[]string{"the state is not the first one"}},
+		"additions by others are lost in a later reconcile": {[]string{"FAULT=replaces"}, []string{"drift"}, "drift",
+			[]string{"an added label is gone from configmaps/hello, deployments.apps/hello, services/hello after a restart"}},
+		"reads of all namespaces, past the cache": {[]string{"FAULT=lists-all"}, []string{"creation"}, "creation",
+			[]string{"reads went to the API server after the caches had synced", "list configmaps"}},
+		"two replicas with the same name in the lease": {[]string{"FAULT=one-name"}, []string{"replicas"}, "replicas",
+			[]string{"both replicas hold the lease, as"}},
+		"many samples share one child": {[]string{"FAULT=shares"}, []string{"many"}, "many", []string{"are not served"}},
+		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults",
+			[]string{"recovers from 500", "40 s after its writes worked again, and after 0 further writes"}},
+	})
+}
+
+// TestHabitsAreNoFaults takes minutes. Each of these operators does something unusual that is right.
+func TestHabitsAreNoFaults(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	plantedFaults(t, map[string]planted{
+		"as it is": {nil, []string{"restart", "deletion", "replicas", "faults", "spec", "crash"}, "",
+			[]string{"one replica sent all"}},
+		"as it is, in a cluster with policies, and with a port that the cluster chose before": {nil,
+			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
+		"a lock in a ConfigMap": {[]string{"FAULT=old-lock"}, []string{"steady-state"}, "",
+			[]string{"no request in"}},
+		"its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",
+			[]string{"**passed**: changed fields of configmaps/hello", "**passed**: changed fields of deployments.apps/hello"}},
+		"a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
+			[]string{"configmaps/hello (3 fields)"}},
+		"a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
+			[]string{"of values that live as long as the process"}},
+		"a field on which nothing depends here": {[]string{"FAULT=unused"}, []string{"spec"}, "",
+			[]string{"neither a child nor the status depends on it here, also in a new sample"}},
+		"some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
+			[]string{"up to 4 of them at once (a reconcile tries again by itself", "the status reports it"}},
+		"a reconcile that creates takes seconds": {[]string{"FAULT=waits"}, []string{"creation"}, "",
+			[]string{"passed**: the sample gets ready"}},
+		"an error at the creation": {[]string{"FAULT=stumbles"}, []string{"creation"}, "",
+			[]string{"passed**: the sample gets ready"}},
+		"it writes once more some time after the creation": {[]string{"FAULT=trails"}, []string{"many"}, "",
+			[]string{"writes for a single sample"}},
+		"a busy operator, whose backoff begins late, and whose metrics count the errors": {
+			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready"}},
+		"many samples": {nil, []string{"many"}, "", []string{"writes for a single sample"}},
+		"the pods of many samples do not fit on the nodes": {[]string{"FAULT=big"}, []string{"many"}, "",
+			[]string{"the pods of the copies do not fit on the simulated nodes"}},
+		"the cluster keeps a child that is in use": {[]string{"FAULT=protects"}, []string{"drift"}, "drift",
+			[]string{"**skipped**: a deleted configmaps/hello comes back: the cluster keeps it"}},
+		"a reconcile that ends after the deletion began": {[]string{"FAULT=slow"}, []string{"deletion"}, "",
+			[]string{"nothing was created in 2s"}},
+		"a condition Updating that is False after a change": {[]string{"FAULT=progressing"}, []string{"spec"}, "",
+			[]string{"undoing the change restored the first state"}},
+		"its lease is in a namespace of its own choice": {[]string{"FAULT=elsewhere"},
+			[]string{"replicas", "permissions"}, "permissions", []string{"what it asks for is granted: no request was refused",
+				"its lease was forbidden in the namespace default"}},
+		"its lease is in the namespace of its pod": {[]string{"FAULT=in-a-pod"}, []string{"replicas"}, "",
+			[]string{"two replicas elect a leader only in a pod"}},
+		"it finds its cluster by a flag alone": {[]string{"KUBECONFIG="}, []string{"restart"}, "",
+			[]string{"no write for the sample in the 2s after the restart"}},
+		"the status reports an error without its reason": {[]string{"FAULT=vague"}, []string{"admission"}, "",
+			[]string{"the status reports an error, without the reason"}},
+		"its name in the lease is that of its machine": {[]string{"FAULT=by-host"}, []string{"replicas"}, "",
+			[]string{"have the same identity in their lease"}},
+		"the spec names a child": {[]string{"FAULT=named"}, []string{"many"}, "",
+			[]string{"writes for a single sample"}},
+	})
+}
+
+// TestFaultsOfARealServer has an operator for which AlreadyExists means that a child exists: a create may not get it as a
+// fault.
+func TestFaultsOfARealServer(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=trusts")
+	s.Fast = false
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	report, err := Run(ctx, s, Options{Only: []string{"faults"}, Progress: func(format string, args ...any) {
+		t.Logf(format, args...)
+		if strings.Contains(fmt.Sprintf(format, args...), "recovers from 409 Conflict") {
+			cancel() // the others are not of interest
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || report == nil {
+		t.Fatalf("%v, %v", report, err)
+	}
+	if page := report.Markdown(); !strings.Contains(page, "**passed**: recovers from 409 Conflict") {
+		t.Errorf("a create got a fault that no API server sends:\n%s", page)
+	}
+}
+
+// TestPermissionsThatSamplesReach has a role with a permission that only a further sample needs.
+func TestPermissionsThatSamplesReach(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	dir, program := t.TempDir(), build(t)
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	secrets := write("role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: more}\n"+
+		"rules: [{apiGroups: [''], resources: [secrets], verbs: [create]}]\n")
+	more := write("more.yaml", "apiVersion: test.example.com/v1\nkind: Greeting\nmetadata: {name: more}\n"+
+		"spec: {text: more, replicas: 1}\n")
+	for _, samples := range [][]string{nil, {more}} {
+		s := greeting(program, "FAULT=secretive")
+		s.Role, s.More = append(s.Role, secrets), samples
+		report, err := Run(t.Context(), s, Options{Only: []string{"permissions"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == "further permissions" })
+		if at < 0 || report.Findings[at].Verdict != Skipped ||
+			slices.Contains(report.Findings[at].Evidence, "create secrets") != (samples == nil) {
+			t.Errorf("with the further samples %q:\n%s", samples, report.Markdown())
+		}
+	}
+}
+
+// planted is a fault that an examination must find.
+type planted struct {
+	env  []string
+	only []string
+	fail string // the experiments that must fail; no other may fail
+	say  []string
+}
+
+func plantedFaults(t *testing.T, faults map[string]planted) {
+	t.Helper()
+	program := build(t)
+	for name, test := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has a separate control plane, and mostly waits
+			report, err := Run(t.Context(), greeting(program, test.env...), Options{Only: test.only, Progress: t.Logf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(report.Failed(), " "); got != test.fail {
+				t.Errorf("failed: %q, want %q", got, test.fail)
+			}
+			page := report.Markdown()
+			for _, say := range test.say {
+				if !strings.Contains(page, say) {
+					t.Errorf("the page does not say %q:\n%s", say, page)
+				}
+			}
+		})
+	}
+}
+
+func TestAnInterruptedRunKeepsWhatItKnows(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	report, err := Run(ctx, greeting(build(t)), Options{Progress: func(format string, args ...any) {
+		t.Logf(format, args...)
+		if strings.Contains(fmt.Sprintf(format, args...), experiments[1].title) {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || report == nil {
+		t.Fatalf("%v, %v", report, err)
+	}
+	if !report.Interrupted || report.Count(Passed) == 0 {
+		t.Errorf("interrupted: %v, passed: %d", report.Interrupted, report.Count(Passed))
+	}
+	page, err := report.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(page); err != nil || !bytes.Contains(data, []byte("was interrupted")) {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// TestASentence shows the message for a user whose subject cannot be examined.
+func TestASentence(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	sample, err := os.ReadFile("testoperator/config/sample.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := write("twice.yaml", string(sample)+"---\n"+strings.Replace(string(sample), "name: hello", "name: other", 1))
+	pod := write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+	for name, test := range map[string]struct {
+		change func(*Subject)
+		say    string
+	}{
+		"no program":             {func(s *Subject) { s.Program = "" }, "no operator was given: PROGRAM="},
+		"a program that is not":  {func(s *Subject) { s.Program = "none" }, "PROGRAM=none cannot be read"},
+		"a source file":          {func(s *Subject) { s.Program = "run.go" }, "is not an executable file"},
+		"a folder without a CRD": {func(s *Subject) { s.CRD = dir }, "holds no CustomResourceDefinition"},
+		"a sample of another kind": {func(s *Subject) { s.Sample = pod },
+			"it has v1 Pod, and the CRDs are for test.example.com/v1 Greeting"},
+		"two samples": {func(s *Subject) { s.Sample = twice }, "has two custom resources, Greeting hello and Greeting other"},
+		"a strange READY": {func(s *Subject) { s.Ready = "a = b" },
+			"is neither {jsonpath}=value nor the name of a condition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := greeting("/bin/false")
+			test.change(&s)
+			if _, err := Run(t.Context(), s, Options{}); err == nil || !strings.Contains(err.Error(), test.say) {
+				t.Errorf("%v, want %q", err, test.say)
+			}
+		})
+	}
+}
+
+// TestASentenceFromTheCluster is about programs that cannot be examined, which becomes clear only when they run.
+func TestASentenceFromTheCluster(t *testing.T) {
+	script := func(text string) string {
+		path := filepath.Join(t.TempDir(), "operator")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fails := func(text string) string { return script("echo " + text + "\nexit 1\n") }
+	const help = "An operator.\n\nAvailable Commands:\n  help   About it\n  start  Begins\n\nFlags:\n  -h, --help"
+	for say, program := range map[string]string{
+		"ended with code 1 at its start, before it sent any request": "/bin/false",
+		"it has the commands help, start. Begin ARGS= with":          script("echo '" + help + "'"),
+		"another program on this machine listens on :9443":           fails("listen tcp :9443: bind: address already in use"),
+		"ENV='POD_NAMESPACE=": fails("open /var/run/secrets/serviceaccount/namespace"),
+		"only where a pod finds it, and the lab runs it outside a pod": fails("KUBERNETES_SERVICE_HOST must be defined"),
+	} {
+		t.Run(say, func(t *testing.T) {
+			t.Parallel()
+			_, err := Run(t.Context(), greeting(program), Options{Progress: t.Logf})
+			if err == nil || !strings.Contains(err.Error(), say) {
+				t.Errorf("%v, want %q", err, say)
+			}
+		})
+	}
+}

@@ -1,0 +1,242 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/proxy"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// A writeFault disturbs the writes for one sample.
+type writeFault struct {
+	name   string
+	moment proxy.Moment
+	do     proxy.Action
+	fast   bool
+	note   string // why others do not progress
+	verbs  []string
+}
+
+// waits describes Retry-After for operators with one worker.
+const waits = " (client-go itself sends such a request again, up to 10 times, and meanwhile its worker handles " +
+	"nothing else: MaxConcurrentReconciles)"
+
+// overObjects are writes that a real API server can answer with a conflict. It answers a create with AlreadyExists
+// instead, and only when the object exists.
+var overObjects = []string{wire.Update, wire.Patch, wire.Apply}
+
+var writeFaults = []writeFault{
+	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects},
+	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes},
+	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes},
+	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, "", wire.Writes},
+	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, "", wire.Writes},
+	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits, wire.Writes},
+	{"a lost response", proxy.After, proxy.Drop(), true, "", wire.Writes},
+	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, "", wire.Writes},
+}
+
+// apiFaults disturbs the requests and answers between the operator and the API server.
+func apiFaults(r *run) error {
+	defer func() {
+		if r.late() && r.ctx.Err() == nil {
+			r.add("further faults", skipped("the time was over: RUN=faults tries them alone"))
+		}
+	}()
+	for _, f := range writeFaults {
+		if r.target.Fast && !f.fast || r.late() {
+			continue
+		}
+		if err := r.check("recovers from "+f.name, func(t *trial) (Finding, error) { return t.writesFail(f) }); err != nil {
+			return err
+		}
+	}
+	for _, w := range watchFaults {
+		if r.target.Fast && !w.fast || r.late() || len(r.owns()) == 0 {
+			continue
+		}
+		if err := r.check("recovers from "+w.name, func(t *trial) (Finding, error) { return t.watchesLost(w) }); err != nil {
+			return err
+		}
+	}
+	if r.target.Fast || r.late() || len(r.owns()) == 0 {
+		return nil
+	}
+	if err := r.check("recovers from watches that freeze", (*trial).watchesFrozen); err != nil {
+		return err
+	}
+	return r.check("recovers from an API server that is killed and restarted", (*trial).apiServerKilled)
+}
+
+// window is how long writes are disturbed.
+const window = 4 * time.Second
+
+// A watched holds the operator's writes in a window.
+type watched struct {
+	begin, end time.Time
+	entries    []ledger.Entry
+}
+
+// watch records the operator's writes in a window, which may already have begun. On a slow machine the short waits of
+// an exponential backoff fill the first window, so watch waits for a second one before it believes in a hot loop.
+func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
+	for range 2 {
+		err = fixture.Pause(t.ctx, window-time.Since(begin))
+		w = watched{begin, time.Now(), t.writes(mark)}
+		if err != nil || !w.hot() {
+			break
+		}
+		begin, mark = time.Now(), t.fixture.Ledger.Mark()
+	}
+	return w, err
+}
+
+func (w watched) String() string {
+	text := fmt.Sprintf("%d writes in %.1f s", len(w.entries), w.end.Sub(w.begin).Seconds())
+	if n := w.atOnce(); n > 2 && !w.hot() {
+		text += fmt.Sprintf(", up to %d of them at once (a reconcile tries again by itself, as retry.RetryOnConflict does)",
+			n)
+	}
+	return text
+}
+
+// Within a reconcile an operator may try a few times at once, as retry.RetryOnConflict does. Tries with a shorter
+// pause than burst form one burst.
+const burst = 200 * time.Millisecond
+
+// hot reports whether there were more tries than a work queue with exponential backoff makes. From 5 ms on, such a
+// queue makes about 10 tries in 4 s, and at most 2 of them in the second half. hot judges only that half, for each
+// object separately: a burst that does not end is hot, and so are many bursts. Several keys of a queue can demand the
+// same object, each with backoff: then there are many bursts, but far fewer tries than in the first half.
+func (w watched) hot() bool {
+	early, tries := w.tries()
+	for what, times := range tries {
+		bursts, longest := burstsOf(times)
+		if (bursts > 4 || longest > 8) && len(times)*3 > early[what] {
+			return true
+		}
+	}
+	return false
+}
+
+// tries returns, for each object, how many tries there were in the first half, and the times of those in the second.
+func (w watched) tries() (early map[string]int, late map[string][]time.Time) {
+	early, late = map[string]int{}, map[string][]time.Time{}
+	for _, e := range w.entries {
+		what := e.FullResource() + " " + e.Name
+		if e.Start.After(w.end.Add(-window / 2)) {
+			late[what] = append(late[what], e.Start)
+		} else {
+			early[what]++
+		}
+	}
+	return early, late
+}
+
+// atOnce is the length of the longest burst of refused tries in the second half, where backoff makes no bursts.
+func (w watched) atOnce() (most int) {
+	w.entries = slices.DeleteFunc(slices.Clone(w.entries), func(e ledger.Entry) bool {
+		return e.Code < http.StatusBadRequest
+	})
+	_, tries := w.tries()
+	for _, times := range tries {
+		_, longest := burstsOf(times)
+		most = max(most, longest)
+	}
+	return most
+}
+
+// burstsOf returns the number of bursts in some tries, and the number of tries in the longest burst.
+func burstsOf(times []time.Time) (bursts, longest int) {
+	length := 0
+	for n, at := range times {
+		if n == 0 || at.Sub(times[n-1]) > burst {
+			bursts, length = bursts+1, 0
+		}
+		length++
+		longest = max(longest, length)
+	}
+	return bursts, longest
+}
+
+// startsOf are the times at which bursts begin.
+func startsOf(times []time.Time) (starts []time.Time) {
+	for n, at := range times {
+		if n == 0 || at.Sub(times[n-1]) > burst {
+			starts = append(starts, at)
+		}
+	}
+	return starts
+}
+
+// writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.
+func (t *trial) writesFail(f writeFault) (Finding, error) {
+	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
+		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: f.verbs, Except: ledger.Housekeeping}})
+	defer fault.Release()
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Second)
+	defer cancel()
+	if err := fault.Await(ctx, 1); err != nil {
+		return skipped("nothing was disturbed: %v", err), t.ctx.Err()
+	}
+	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	other, err := t.otherServed()
+	if err != nil {
+		return failed("while the writes for one sample got %s, %v%s", f.name, err, f.note).
+			with(lines(t.writes(0))...), t.ctx.Err()
+	}
+	if time.Since(begin) > window/2 { // a busy operator made its first tries, after short waits, only now
+		begin, mark = time.Now(), t.fixture.Ledger.Mark()
+	}
+	w, err := t.watch(begin, mark)
+	if err != nil {
+		return Finding{}, err
+	}
+	fault.Release()
+	begin, mark = time.Now(), t.fixture.Ledger.Mark()
+	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return t.notRecovered("40 s after its writes worked again", mark, err), t.ctx.Err()
+	}
+	if w.hot() {
+		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
+	}
+	return passed("%v%s; as undisturbed %.1f s after the end", w, other, time.Since(begin).Seconds()), nil
+}
+
+// notRecovered is the finding about an end that is not that of an undisturbed run.
+func (t *trial) notRecovered(when string, mark int, err error) Finding {
+	var different differenceError
+	since := t.writes(mark)
+	f := failed("%s, and after %d further writes, the end is not that of an undisturbed run", when, len(since))
+	if errors.As(err, &different) {
+		return f.with(different...)
+	}
+	f.What += ": " + err.Error()
+	return f.with(lines(since)...)
+}
+
+// otherServed waits until another sample is ready in a namespace that is not disturbed.
+func (t *trial) otherServed() (what string, err error) {
+	if t.target.serial() {
+		return "", nil
+	}
+	other, err := t.newTrial(t.ctx)
+	if err != nil {
+		return "", err
+	}
+	defer other.clean()
+	if err := other.serve(); err != nil {
+		return "", fmt.Errorf("another sample did not progress: %w", err)
+	}
+	return ", while another sample got ready", nil
+}

@@ -1,0 +1,125 @@
+package examine
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/outcome"
+)
+
+// A Verdict is how a finding ended. A skipped finding has its reason in What; a late finding was restored only at the
+// next resync.
+type Verdict = outcome.Verdict
+
+// Verdicts.
+const (
+	Passed  = outcome.Passed
+	Failed  = outcome.Failed
+	Skipped = outcome.Skipped
+	Late    = outcome.Late
+)
+
+// A Finding is the result of one experiment.
+type Finding struct {
+	// ID is the same in each examination of the same sample: "drift/a-deleted-configmaps-hello-comes-back".
+	ID string `json:"id"`
+	// Experiment is the ID of the experiment, such as "drift"; Title is the expectation that it checks.
+	Experiment string `json:"experiment"`
+	Title      string `json:"title"`
+	// Verdict is the result; What has the observation that it rests on.
+	Verdict Verdict `json:"verdict"`
+	What    string  `json:"what"`
+	// Evidence are requests, or differences between objects, one a line.
+	Evidence []string `json:"evidence,omitempty"`
+	// Severity is set on failed and late findings; Cause is the likely cause by the pattern of the observation, and
+	// Others is how other operators solve it.
+	Severity Severity `json:"severity,omitempty"`
+	Cause    string   `json:"cause,omitempty"`
+	Others   string   `json:"others,omitempty"`
+	// Accepted is the reason from the baseline that lists the finding.
+	Accepted string `json:"accepted,omitempty"`
+	// Took is the duration of the trial.
+	Took time.Duration `json:"took"`
+}
+
+func passed(what string, args ...any) Finding {
+	return Finding{Verdict: Passed, What: fmt.Sprintf(what, args...)}
+}
+
+func failed(what string, args ...any) Finding {
+	return Finding{Verdict: Failed, What: fmt.Sprintf(what, args...)}
+}
+
+func skipped(what string, args ...any) Finding {
+	return Finding{Verdict: Skipped, What: fmt.Sprintf(what, args...)}
+}
+
+func late(what string, args ...any) Finding {
+	return Finding{Verdict: Late, What: fmt.Sprintf(what, args...)}
+}
+
+func (f Finding) with(evidence ...string) Finding {
+	f.Evidence = append(f.Evidence, evidence...)
+	return f
+}
+
+// lines formats requests as evidence: of many, the first and the last.
+func lines(entries []ledger.Entry) (all []string) {
+	for _, e := range entries {
+		all = append(all, e.String())
+	}
+	if len(all) > 14 {
+		all = append(append(all[:7:7], fmt.Sprintf("… %d more …", len(all)-14)), all[len(all)-7:]...)
+	}
+	return all
+}
+
+// An experiment is a section of the report.
+type experiment struct {
+	id, title string
+	// share is the weight of its part of the time, relative to the other experiments.
+	share int
+	// why explains why it matters, and how other operators solve it.
+	why string
+	run func(r *run) error
+}
+
+var experiments = []experiment{
+	{"creation", "Cost of a creation", 1,
+		"Every write is a write to etcd and an event for every watcher, also a write that changes nothing. " +
+			"Others compare desired with observed state first, or use server-side apply and a cache; reads come from " +
+			"informers.", creation},
+	{"steady-state", "Steady state", 2,
+		"With thousands of objects, requests without a change for each of them overload an API server. " +
+			"Others react to watches, and requeue only with a reason and a long period.", steadyState},
+	{"restart", "Restart over converged objects", 1, "Every upgrade restarts the operator over all objects at once. " +
+		"Others compare before they write, so that a restart reads and writes nothing.", restart},
+	{"deletion", "Deletion", 3, "Objects that stay behind cost money and block the name. " +
+		"Others set owner references and leave deletion to the garbage collector; a finalizer is for objects outside the " +
+		"cluster.", deletion},
+	{"drift", "Drift", 8, "People and programs change what an operator owns. Others watch their children (Owns), and " +
+		"apply the fields that they set; additions by others stay.", drift},
+	{"replicas", "Two replicas", 2, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
+	{"faults", "API faults", 10,
+		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
+			"with exponential backoff, for each object separately.", apiFaults},
+	{"admission", "Admission", 6,
+		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
+			"the other children, and try again with exponential backoff.", admission},
+	{"spec", "Spec changes", 6,
+		"A field that is accepted and ignored misleads its users. Others refuse it in the schema, or let it reach the " +
+			"children.", specChanges},
+	{"crash", "Killed after each write", 8,
+		"A process can end between any two writes. Others keep no progress in memory: each reconcile starts from " +
+			"the state of the cluster.", crashes},
+	{"upgrade", "Upgrade from the old program", 2,
+		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +
+			"image asks for it, because a changed template restarts all pods.", upgrade},
+	{"many", "Many samples", 2,
+		"The cost of each object must not grow with their number. Others find the objects of an event by an index or an " +
+			"owner reference, and read from a cache.", many},
+	{"permissions", "Permissions", 1,
+		"An attacker who takes over an operator gets all its permissions. Others list the verbs that are used, and no " +
+			"wildcard.", permissions},
+}

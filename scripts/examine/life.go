@@ -1,0 +1,272 @@
+package examine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/state"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// creation counts the requests until the sample is ready.
+func creation(r *run) error {
+	var requests, everywhere []ledger.Entry
+	var records []loop.Record
+	err := r.check("the sample gets ready", func(t *trial) (Finding, error) {
+		begin, timeline := time.Now(), t.record()
+		err := t.serve()
+		r.report.Creation, records = timeline()
+		if err != nil {
+			return Finding{}, err
+		}
+		took := time.Since(begin)
+		requests, everywhere = t.fixture.Ledger.Entries(t.mine(0)), t.readsEverywhere()
+		least := len(t.children) + 1
+		return passed("%d requests in %.1f s, %d of them writes; the least possible number of writes is %d: one for each "+
+			"of %d children, and one status",
+			len(requests), took.Seconds(), len(only(requests,
+				wire.Writes...)), least, len(t.children)).with(counts(requests)...), nil
+	})
+	if err != nil || requests == nil {
+		return err
+	}
+	writes := only(requests, wire.Writes...)
+	unchanged := slices.DeleteFunc(slices.Clone(writes), func(e ledger.Entry) bool { return e.Effect != ledger.Same })
+	blind := slices.DeleteFunc(slices.Clone(unchanged), func(e ledger.Entry) bool { return cameLater(records, e) })
+	if early := len(unchanged) - len(blind); len(blind) == 0 && early > 0 {
+		r.add("no write changes nothing", passed("none, apart from %d before the operator got the event of its last write",
+			early).with(lines(unchanged)...))
+	} else {
+		r.none("no write changes nothing", blind, "%d of its writes were accepted and changed nothing")
+	}
+	conflicts := slices.DeleteFunc(slices.Clone(writes),
+		func(e ledger.Entry) bool { return e.Code != http.StatusConflict })
+	isCreate := func(e ledger.Entry) bool { return e.Verb == wire.Create }
+	r.none("no conflict with itself", slices.DeleteFunc(slices.Clone(conflicts), isCreate),
+		"%d of its writes were refused with 409: it worked on an old state")
+	r.none("it does not create what exists", only(conflicts, wire.Create),
+		"%d requests create what exists: it did not look first")
+	r.none("reads come from the cache", append(only(requests, wire.Get, wire.List), everywhere...),
+		"%d reads went to the API server after the caches had synced")
+	return nil
+}
+
+// cameLater reports whether the operator got the event of an object's last change only after a write that changed
+// nothing: its cache was older than the object, which happens more often on a busy machine.
+func cameLater(records []loop.Record, write ledger.Entry) bool {
+	later := false
+	for _, r := range records {
+		if r.Is != loop.Event || r.UID != write.UID || r.ResourceVersion != write.ResourceVersion {
+			continue
+		}
+		if r.N < write.N {
+			return false
+		}
+		later = true
+	}
+	return later
+}
+
+// readsEverywhere are the operator's reads outside all namespaces, which it made during the only trial. It leaves out
+// the lists of informers, after which a watch of the same resource follows.
+func (t *trial) readsEverywhere() []ledger.Entry {
+	if t.target.cluster {
+		return nil // mine has them
+	}
+	watched := map[string]int{} // the ID of the last watch
+	users := []string{t.operator.user.Name}
+	for _, e := range t.fixture.Ledger.Entries(ledger.Match{Users: users, After: t.mark, Verbs: []string{wire.Watch}}) {
+		watched[e.FullResource()+" "+e.Namespace] = e.ID
+	}
+	return t.fixture.Ledger.Entries(ledger.Match{Users: users, After: t.mark, Verbs: []string{wire.Get, wire.List},
+		Except: ledger.Housekeeping, Where: func(e ledger.Entry) bool {
+			return e.Namespace == "" && e.Resource != "" && watched[e.FullResource()+" "] < e.ID && !t.ofChild(e)
+		}})
+}
+
+// mostSteps is how many lines of a creation are kept.
+const mostSteps = 200
+
+// record records the loop until steps is called: the events that the operator received, the requests that it sent,
+// and beside them the lines that it printed.
+func (t *trial) record() (steps func() (text []string, records []loop.Record)) {
+	var mu sync.Mutex
+	var records []loop.Record
+	t.fixture.Ledger.Copy(func(r loop.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		records = append(records, r)
+	})
+	p, begun := t.operator.Process(), "" // begun is the beginning of a line
+	p.CopyOutput(func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines := strings.Split(begun+text, "\n")
+		begun = lines[len(lines)-1]
+		for _, line := range lines[:len(lines)-1] {
+			records = append(records, loop.Record{Is: loop.Note, Time: time.Now(), By: loop.Program{Name: "log"},
+				Note: shortened(line, 300)})
+		}
+	})
+	return func() ([]string, []loop.Record) {
+		t.fixture.Ledger.Copy(nil)
+		p.CopyOutput(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		slices.SortStableFunc(records, func(a, b loop.Record) int {
+			return cmp.Or(a.Time.Compare(b.Time), a.N-b.N)
+		})
+		var text strings.Builder
+		p := loop.Printer{W: &text}
+		for _, r := range records {
+			_ = p.Print(r)
+		}
+		_ = p.Close()
+		all := strings.Split(strings.TrimSpace(text.String()), "\n")
+		if more := len(all) - mostSteps; more > 0 {
+			all = append(all[:mostSteps], fmt.Sprintf("… %d more lines", more))
+		}
+		return all, records
+	}
+}
+
+// none records the finding that there are no such requests.
+func (r *run) none(title string, wrong []ledger.Entry, what string) {
+	if len(wrong) == 0 {
+		r.add(title, passed("none"))
+		return
+	}
+	r.add(title, failed(what, len(wrong)).with(lines(wrong)...))
+}
+
+func only(entries []ledger.Entry, verbs ...string) []ledger.Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !slices.Contains(verbs, e.Verb) })
+}
+
+// counts counts requests by verb and resource.
+func counts(entries []ledger.Entry) (all []string) {
+	number := map[string]int{}
+	for _, e := range entries {
+		number[e.Verb+" "+e.FullResource()]++
+	}
+	for _, what := range slices.Sorted(maps.Keys(number)) {
+		all = append(all, fmt.Sprintf("%d %s", number[what], what))
+	}
+	return all
+}
+
+// steadyState looks for requests while nothing changes.
+func steadyState(r *run) error {
+	window := 15 * time.Second
+	if r.target.Fast {
+		window = 4 * time.Second
+	}
+	window = r.untilResync(window, time.Minute)
+	return r.check("no request while nothing happens", func(t *trial) (Finding, error) {
+		if err := t.rest(); err != nil {
+			return Finding{}, err
+		}
+		mark := t.fixture.Ledger.Mark()
+		if err := fixture.Pause(t.ctx, window); err != nil {
+			return Finding{}, err
+		}
+		if !t.operator.Running() {
+			return Finding{}, errors.New("the operator did not stay alive")
+		}
+		found := t.fixture.Ledger.Entries(ledger.Match{Users: []string{t.operator.user.Name}, After: mark,
+			Except: ledger.Housekeeping,
+			Where: func(e ledger.Entry) bool {
+				return e.Verb != wire.Watch && e.Resource != "" && !t.isLock(e)
+			}})
+		if len(found) == 0 {
+			return passed("no request in %v, leases apart", window), nil
+		}
+		most, period := rhythm(found)
+		if t.period == 0 && period >= time.Second {
+			t.run.period = period
+		}
+		return failed("%d requests in %v, %d of them writes: %s", len(found), window, len(only(found, wire.Writes...)),
+			most).with(lines(found)...), nil
+	})
+}
+
+// rhythm describes how often the most frequent of some requests came, and returns its period: 0 when it came once.
+// Several requests within a reconcile count as one burst.
+func rhythm(entries []ledger.Entry) (text string, period time.Duration) {
+	times := map[string][]time.Time{}
+	most := ""
+	for _, e := range entries {
+		what := e.Verb + " " + e.FullResource()
+		if times[what] = append(times[what], e.Start); len(times[what]) > len(times[most]) {
+			most = what
+		}
+	}
+	n, starts := len(times[most]), startsOf(times[most])
+	if len(starts) < 2 && times[most][n-1].Sub(times[most][0]) > time.Second {
+		starts = times[most] // a loop without pauses
+	}
+	switch {
+	case n == 1:
+		return most + " once", 0
+	case len(starts) < 2:
+		return fmt.Sprintf("%s %d times at once", most, n), 0
+	}
+	period = starts[len(starts)-1].Sub(starts[0]) / time.Duration(len(starts)-1)
+	if text = fmt.Sprintf("%s every %v", most, period.Round(time.Millisecond)); n > len(starts) {
+		text += fmt.Sprintf(", about %d times each", (n+len(starts)/2)/len(starts))
+	}
+	return text, period
+}
+
+// restart starts the operator over objects that are as they should be.
+func restart(r *run) error {
+	return r.check("a restarted operator writes nothing", func(t *trial) (Finding, error) {
+		if err := t.rest(); err != nil {
+			return Finding{}, err
+		}
+		before, err := t.observeWithout(restless)
+		if err != nil {
+			return Finding{}, err
+		}
+		t.operator.Kill()
+		mark := t.fixture.Ledger.Mark()
+		if err := t.operator.start(t.ctx); err != nil {
+			return Finding{}, err
+		}
+		window := t.afterRestart()
+		if err := fixture.Pause(t.ctx, window); err != nil {
+			return Finding{}, err
+		}
+		if err := t.asUndisturbed(); err != nil {
+			return Finding{}, err
+		}
+		after, err := t.observeWithout(restless)
+		if err != nil {
+			return Finding{}, err
+		}
+		writes := t.writes(mark)
+		if len(writes) > 0 && len(t.changes(mark)) == len(writes) && onlyVarying(before, after, t.varying) {
+			return passed("%d writes for the sample after the restart, of values that live as long as the process",
+				len(writes)).with(lines(writes)...), nil
+		}
+		if len(writes) > 0 {
+			return failed("%d writes over an object that was as it should be", len(writes)).with(lines(writes)...), nil
+		}
+		return passed("no write for the sample in the %v after the restart", window), nil
+	})
+}
+
+// onlyVarying reports whether two states differ only in paths that vary between undisturbed runs.
+func onlyVarying(before, after state.State, varying map[string]bool) bool {
+	return !maps.Equal(before, after) && len(state.Differences(after, before, varying)) == 0
+}

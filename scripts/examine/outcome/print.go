@@ -1,0 +1,101 @@
+package outcome
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mitchellh/go-wordwrap"
+
+	"example.com/operator-workshop/scripts/examine/output"
+)
+
+// Columns is the width of the output.
+const Columns = 100
+
+// margin is the margin below the first line of a result.
+const margin = "          "
+
+// Wrap writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole. A checked
+// program may have printed the text.
+func Wrap(w io.Writer, margin, text string) {
+	text = wordwrap.WrapString(output.Lines(strings.TrimRight(text, "\n")), uint(Columns-len(margin)))
+	for line := range strings.SplitSeq(text, "\n") {
+		fmt.Fprintln(w, strings.TrimRight(margin+line, " "))
+	}
+}
+
+// Line writes a line that begins with a verdict and a name. It wraps a long text below itself.
+func Line(w io.Writer, v Verdict, name, text string) {
+	head := fmt.Sprintf("%s%-32s ", v.Head(), output.Line(name))
+	var lines strings.Builder
+	Wrap(&lines, strings.Repeat(" ", len(head)), text)
+	fmt.Fprint(w, head, strings.TrimLeft(lines.String(), " "))
+}
+
+// Head is the beginning of a line with the verdict.
+func (v Verdict) Head() string { return fmt.Sprintf("  %-7s ", v) }
+
+// Print writes a result: one line, and below it the reason and the evidence of a failure. Unless verbose, it leaves out
+// some of the evidence.
+func (r Result) Print(w io.Writer, verbose bool) {
+	if r.Expected {
+		Line(w, r.Verdict, r.Check, "as operators.yaml lists it: "+r.Title)
+		return
+	}
+	Line(w, r.Verdict, r.Check, fmt.Sprintf("%s (%.1f s)", r.Title, r.Seconds))
+	if r.Reason != "" {
+		Wrap(w, margin, r.Reason)
+	}
+	evidence := r.Evidence
+	if !verbose {
+		evidence = brief(evidence)
+	}
+	for _, line := range evidence {
+		Wrap(w, margin+"| ", line)
+	}
+}
+
+// mostEvidence is how many lines of evidence are shown unless more is asked for.
+const mostEvidence = 14
+
+// stackLine matches a line in the trace of a panic or of a logger.
+var stackLine = regexp.MustCompile(
+	`^(goroutine \d+|\t|\s+/|[\w./*()-]+\(0x|runtime[./]|created by |k8s\.io/|sigs\.k8s\.io/)`)
+
+// whoseLog matches the fields that controller-runtime adds to each line of a log.
+var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)
+
+// stamp matches the time at the beginning of a line of a log.
+var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
+
+// brief returns the first lines of some evidence, without traces and repetitions.
+func brief(lines []string) []string {
+	lines = unrepeated(slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString))
+	for n, line := range lines {
+		lines[n] = whoseLog.ReplaceAllString(line, "{")
+	}
+	if more := len(lines) - mostEvidence; more > 0 {
+		lines = append(lines[:mostEvidence], fmt.Sprintf("… %d more lines: VERBOSE=1", more))
+	}
+	return lines
+}
+
+// unrepeated returns each line of a log once, with its number of repetitions.
+func unrepeated(lines []string) (some []string) {
+	count, first := map[string]int{}, map[string]int{}
+	for _, line := range lines {
+		text := stamp.ReplaceAllString(line, "")
+		if count[text]++; text == line || count[text] == 1 {
+			first[text], some = len(some), append(some, line)
+		}
+	}
+	for text, n := range count {
+		if at := first[text]; n > 1 && some[at] != text {
+			some[at] += fmt.Sprintf(" (%d times)", n)
+		}
+	}
+	return some
+}

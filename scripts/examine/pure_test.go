@@ -1,0 +1,316 @@
+package examine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// object reads YAML as the API's clients do: integers are int64.
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+func TestSettingsAreRelativeToTheirFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "examine.yaml")
+	settings := "crd: crds\nargs: [--config=$FOLDER/config.yaml, --kubeconfig=$KUBECONFIG]\nenv: [FILE=$FOLDER/a]\n"
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadSubject(file)
+	want := Subject{CRD: filepath.Join(dir, "crds"), Env: []string{"FILE=" + filepath.Join(dir, "a")},
+		Args: []string{"--config=" + filepath.Join(dir, "config.yaml"), "--kubeconfig=$KUBECONFIG"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestVariations(t *testing.T) {
+	for name, test := range map[string]struct{ schema, spec, want string }{
+		"an enum: its other values": {"properties: {mode: {type: string, enum: [a, b, c]}}\nrequired: [mode]",
+			"mode: a", `spec.mode becomes "b", spec.mode becomes "c"`},
+		"a number: inside the bounds": {"properties: {size: {type: integer, minimum: 0, maximum: " +
+			"3}}\nrequired: [size]", "size: 2", "spec.size becomes 3, spec.size becomes 0"},
+		"a number at its maximum: the other": {
+			"properties: {size: {type: integer, minimum: 1, maximum: 3}}\nrequired: [size]", "size: 3", "spec.size becomes 1"},
+		"a boolean that is not set": {"properties: {open: {type: boolean}}", "{}", "spec.open becomes true"},
+		"an optional field is removed too": {
+			"properties: {image: {type: string}}", "image: nginx", `spec.image becomes "nginxx", spec.image is removed`},
+		"a string with a pattern stays": {"properties: {id: {type: string, pattern: '^a$'}}\nrequired: [id]", "id: a", ""},
+		"a free string that is not set": {"properties: {image: {type: string}}", "{}", ""},
+		"fields of an object": {
+			"properties: {tls: {type: object, required: [on], properties: {open: {type: boolean}}}}\nrequired: [tls]",
+			"tls: {open: true}", "spec.tls.open becomes false, spec.tls.open is removed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, v := range variations(nil, object(t, test.schema), object(t, test.spec)) {
+				got = append(got, v.String())
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestACRDWithoutAStatusSubresource reads the operator's CRD, with its status subresource and without it.
+func TestACRDWithoutAStatusSubresource(t *testing.T) {
+	crd, err := os.ReadFile("testoperator/config/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := filepath.Join(t.TempDir(), "crd.yaml")
+	if err := os.WriteFile(without, []byte(strings.Replace(string(crd), "{status: {}}", "{}", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{"testoperator/config/crd.yaml": false, without: true} {
+		read, err := Subject{Program: "/bin/true", CRD: file, Sample: "testoperator/config/sample.yaml"}.resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(newReport(read).Notes, "\n"); strings.Contains(notes, "has no status subresource: ") != want {
+			t.Errorf("%s: %q", file, notes)
+		}
+	}
+}
+
+func TestMaskedPaths(t *testing.T) {
+	for path, want := range map[string]bool{
+		".metadata.generation":                                    true,
+		".metadata.annotations.generation":                        false,
+		".spec.template.metadata.annotations.uid":                 false,
+		".data.resourceVersion":                                   false,
+		".status.conditions[Ready].lastTransitionTime":            true,
+		".metadata.annotations.deployment.kubernetes.io/revision": true,
+		".spec.selector.generation":                               false,
+		".spec.ports[http].nodePort":                              true,
+		".status.children[0].observedGeneration":                  true,
+	} {
+		if got := isMasked(path, masked); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
+func TestVariationPatch(t *testing.T) {
+	data, err := variation{path: []string{"tls", "on"}}.patch(nil)
+	if want := `{"spec":{"tls":{"on":null}}}`; string(data) != want || err != nil {
+		t.Errorf("%s, %v, want %s", data, err, want)
+	}
+}
+
+func TestChildrenOf(t *testing.T) {
+	sample := schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "greetings"}
+	entry := func(group, resource, namespace, name string) ledger.Entry {
+		return ledger.Entry{Request: wire.Request{
+			Group: group, Version: "v1", Resource: resource, Namespace: namespace, Name: name}}
+	}
+	for cluster, want := range map[bool]string{
+		false: "deployments.apps/x clusterroles.rbac.authorization.k8s.io/x",
+		true:  "deployments.apps/a/x deployments.apps/b/x namespaces/a clusterroles.rbac.authorization.k8s.io/x",
+	} {
+		var got []string
+		changes := []ledger.Entry{entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "a", "x"),
+			entry("test.example.com", "greetings", "a", "x"), entry("rbac.authorization.k8s.io", "clusterroles", "", "x")}
+		if cluster {
+			changes = slices.Insert(changes, 2, entry("apps", "deployments", "b", "x"), entry("", "namespaces", "a", "a"),
+				entry("", "namespaces", "", "a"))
+		}
+		for _, c := range childrenOf(changes, sample, cluster) {
+			got = append(got, c.String())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("cluster %v: %q, want %q", cluster, got, want)
+		}
+	}
+}
+
+func TestLeaves(t *testing.T) {
+	fields := object(
+		t, `{"f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:ownerReferences": {".": {}, 'k:{"uid":"1"}': {}}},
+  "f:spec": {"f:ports": {'k:{"port":80}': {"f:name": {}, "f:port": {}}}}}`)
+	var got []string
+	for _, p := range leaves(fields, nil) {
+		got = append(got, p.String())
+	}
+	slices.Sort(got)
+	want := []string{".metadata.labels.app", ".metadata.ownerReferences", `.spec.ports[{"port":80}].name`,
+		`.spec.ports[{"port":80}].port`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetadataIsChangedLast(t *testing.T) {
+	at := func(fields ...string) (p path) {
+		for _, f := range fields {
+			p = append(p, element{field: f})
+		}
+		return p
+	}
+	var got []string
+	for _, p := range lastMetadata([]path{
+		at("metadata", "ownerReferences"), at("metadata", "labels", "a"), at("spec", "replicas")}) {
+		got = append(got, p.String())
+	}
+	if diff := cmp.Diff([]string{".spec.replicas", ".metadata.labels.a", ".metadata.ownerReferences"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFind(t *testing.T) {
+	o := object(t, "spec: {ports: [{port: 1, name: a}, {port: 80, name: b}]}\nmetadata: {labels: {a/b: c}}")
+	p := path{{field: "spec"}, {field: "ports"}, {keys: map[string]any{"port": 80.0}}, {field: "name"}}
+	if pointer, value, ok := p.find(o); pointer != "/spec/ports/1/name" || value != "b" || !ok {
+		t.Error(pointer, value, ok)
+	}
+	if pointer, _, _ := (path{{field: "metadata"}, {field: "labels"}, {field: "a/b"}}).
+		find(o); pointer != "/metadata/labels/a~1b" {
+		t.Error(pointer)
+	}
+	if _, _, ok := (path{{field: "spec"}, {field: "none"}}).find(o); ok {
+		t.Error("found what is not there")
+	}
+}
+
+func TestIsReady(t *testing.T) {
+	for name, test := range map[string]struct{ ready, object, want string }{
+		"the condition Ready": {"", "status: {conditions: [{type: Ready, status: 'True'}]}", ""},
+		"a condition that is not true": {"", "status: {conditions: [{type: Available, status: 'False', reason: Waits}]}",
+			"the condition Available is False: Waits"},
+		"without conditions": {"", "status: {}", ""},
+		"an old generation": {
+			"", `{"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}`, "status.observedGeneration is 1"},
+		"a condition by name": {
+			"Synced", "status: {conditions: [{type: Ready, status: 'True'}]}", "it has no condition Synced"},
+		"a path": {"{.status.phase}=Running", "status: {phase: Running}", ""},
+		"a path that is elsewhere": {
+			"{.status.phase}=Running", "status: {phase: Pending}", `{.status.phase} is "Pending", not "Running"`},
+	} {
+		err := isReady(test.ready, &unstructured.Unstructured{Object: object(t, test.object)})
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	entry := func(verb, resource string, served ...int) ledger.Entry {
+		return ledger.Entry{Request: wire.Request{Verb: verb, Resource: resource}, Served: served,
+			AuditIDs: []string{verb + " " + resource}}
+	}
+	used, denied := uses([]ledger.Entry{entry("apply", "services", 201), entry("watch", "services", 200),
+		entry("delete", "pods", 403), entry("get", "secrets")},
+		map[string]bool{"delete pods": true})
+	if got, want := strings.Join(texts(used), ", "), "create services, patch services, watch services"; got != want {
+		t.Errorf("used: %s, want %s", got, want)
+	}
+	if got := strings.Join(texts(denied), ", "); got != "delete pods" {
+		t.Errorf("denied: %s", got)
+	}
+	if got := missing(denied, []permission{{"*", "", "pods"}}); len(got) != 0 {
+		t.Errorf("missing though it is granted: %v", got)
+	}
+	reached, not := byReach([]permission{{"create", "", "services"}, {"create", "", "pods"}, {"watch", "", "pods"},
+		{"get", "", "nodes"}}, []permission{{"list", "", "pods"}, {"patch", "", "services"}})
+	if got, want := strings.Join(texts(reached), ", "), "create services, watch pods"; got != want {
+		t.Errorf("reached: %s, want %s", got, want)
+	}
+	if got, want := strings.Join(texts(not), ", "), "create pods, get nodes"; got != want {
+		t.Errorf("not reached: %s, want %s", got, want)
+	}
+	_, everything, err := new(target).granted()
+	if got := missing(denied, everything); len(got) != 0 || err != nil {
+		t.Errorf("missing though there is no role, and everything is granted: %v, %v", got, err)
+	}
+	if got := missing([]permission{{"delete", "", "pods"}},
+		[]permission{{"delete", "apps", "pods"}, {"get", "", "pods"}}); len(got) != 1 {
+		t.Errorf("granted is another one: missing %v", got)
+	}
+	granted := []permission{{"list", "", "services"}, {"patch", "", "services"}, {"delete", "", "services"},
+		{"list", "", "*"}, {"patch", "", "*"}, {"delete", "", "*"}, {"delete", "", "secrets"}}
+	if got, want := strings.Join(texts(unused(granted, used)), ", "),
+		"delete *, delete secrets, list *, patch *"; got != want {
+		t.Errorf("unused: %s, want %s", got, want)
+	}
+}
+
+// TestAReconcileThatDoesNotEnd looks at an operator several times in a second.
+func TestAReconcileThatDoesNotEnd(t *testing.T) {
+	const began = -5 * time.Second // before the first look
+	for name, test := range map[string]struct {
+		metrics   func(at time.Duration) string
+		connected string
+		hangs     bool // at the last look, after 4 seconds
+	}{
+		"idle": {func(time.Duration) string { return "" }, "", false},
+		"one reconcile all the time": {func(at time.Duration) string {
+			return fmt.Sprintf("controller_runtime_active_workers{controller=\"a\"} 1\n"+
+				"workqueue_longest_running_processor_seconds{name=\"a\"} %g\n", at.Seconds())
+		}, "", true},
+		"only the work queue has metrics": {func(at time.Duration) string {
+			return fmt.Sprintf("workqueue_longest_running_processor_seconds{name=\"a\"} %g\n", at.Seconds())
+		}, "", true},
+		"short reconciles all the time": {func(time.Duration) string {
+			return "controller_runtime_active_workers{controller=\"a\"} 1\n" +
+				"workqueue_longest_running_processor_seconds{name=\"a\"} 0.01\n"
+		}, "", false},
+		"a reconcile of before, in another queue": {func(at time.Duration) string {
+			return fmt.Sprintf("controller_runtime_active_workers{controller=\"b\"} 1\n"+
+				"workqueue_longest_running_processor_seconds{name=\"b\"} %g\n", (at + time.Minute).Seconds())
+		}, "", false},
+		"a connection to a pod between reconciles": {func(time.Duration) string {
+			return "workqueue_longest_running_processor_seconds{name=\"a\"} 0\n"
+		}, "the pod a (10.244.0.2:6379)", false},
+		"a connection to a pod, without metrics": {func(time.Duration) string { return "" }, "the pod a (10.244.0.2:6379)", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := time.Now()
+			r := reconciling{began: first.Add(began)}
+			var err error
+			for at := time.Duration(0); at <= 4*time.Second; at += 200 * time.Millisecond {
+				err = r.look(first.Add(at), readMetrics(strings.NewReader(test.metrics(at))), test.connected)
+			}
+			if (err != nil) != test.hangs || test.hangs && !strings.Contains(err.Error(), "under way for 4s") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestOnlyAnnotations(t *testing.T) {
+	for line, want := range map[string]bool{
+		`configmaps/a.metadata.annotations.hash is "2"; undisturbed it is "1"`:                     true,
+		`deployments.apps/a.spec.template.metadata.annotations.hash is "2"; undisturbed it is "1"`: false,
+		`configmaps/a.metadata.labels.hash is "2"; undisturbed it is "1"`:                          false,
+	} {
+		annotation := `configmaps/b.metadata.annotations.hash is "2"; undisturbed it is "1"`
+		if got := (differenceError{annotation, line}).onlyAnnotations(); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}

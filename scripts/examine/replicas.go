@@ -1,0 +1,225 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+var leases = []string{"leases.coordination.k8s.io"}
+
+// replicas runs the program twice.
+func replicas(r *run) error {
+	return r.check("of two replicas one writes, and the other takes over", func(t *trial) (Finding, error) {
+		t.operator.Kill()
+		defer t.operator.Kill() // the next experiment starts it without a lease
+		second, err := newOperator(t.ctx, t.fixture, t.target, t.operator.user.Name+"-b", t.operator.flags)
+		if err != nil {
+			return Finding{}, err
+		}
+		defer second.Kill()
+		args := t.operator.with("--leader-elect", "--enable-leader-election",
+			"--leader-election-namespace="+t.target.home())
+		mark := t.fixture.Ledger.Mark()
+		both := []*operator{t.operator, second}
+		for _, o := range both {
+			if _, err := o.launch(args...); err != nil {
+				return Finding{}, err
+			}
+		}
+		_ = t.eventually(30*time.Second, func() error {
+			if len(ended(both)) > 0 {
+				return nil // it never starts
+			}
+			return t.started(both, mark)
+		})
+		if err := t.started(both, mark); err != nil {
+			return t.notTwice(both, mark, err), nil
+		}
+		if err := t.serve(); err != nil || len(ended(both)) > 0 {
+			return t.notTwice(both, mark, err), nil
+		}
+		if t.fixture.Ledger.Count(ledger.Match{After: mark, Resources: leases}) == 0 {
+			return t.withoutLease(both)
+		}
+		return t.takeOver(both)
+	})
+}
+
+// started returns nil when one replica watches the sample's kind, and the other replica also watches it or has
+// requested the lease.
+func (t *trial) started(both []*operator, mark int) error {
+	watching := 0
+	for _, o := range both {
+		users := []string{o.user.Name}
+		watches := t.fixture.Ledger.Count(ledger.Match{Users: users, After: mark, Verbs: []string{wire.Watch},
+			Resources: []string{t.target.what()}}) > 0
+		if watches {
+			watching++
+		} else if t.fixture.Ledger.Count(ledger.Match{Users: users, After: mark, Resources: leases}) == 0 {
+			return errors.New("a replica neither watches the sample's kind nor asks for a lease")
+		}
+	}
+	if watching == 0 {
+		return errors.New("no replica watches the sample's kind")
+	}
+	return nil
+}
+
+// ended are the replicas that do not run.
+func ended(replicas []*operator) []*operator {
+	return slices.DeleteFunc(slices.Clone(replicas), func(o *operator) bool { return o.Running() })
+}
+
+func (t *trial) notTwice(both []*operator, mark int, err error) Finding {
+	for _, o := range both {
+		if p := o.Process(); !p.Running() && strings.Contains(p.Output(), "address already in use") {
+			return skipped("two replicas cannot listen on one port of this machine, as two pods can, and no known flag of the "+
+				"program moves the port%s", words(p))
+		} else if !p.Running() && strings.Contains(p.Output(), "unable to find leader election namespace") {
+			return skipped("two replicas elect a leader only in a pod, from which the program takes the namespace of its "+
+				"lease: it has no flag --leader-election-namespace%s", words(p))
+		} else if !p.Running() {
+			return skipped("two replicas could not be run: one %v%s", p.Exit(), words(p))
+		}
+	}
+	forbidden := t.fixture.Ledger.Entries(ledger.Match{After: mark, Resources: leases,
+		Where: func(e ledger.Entry) bool { return e.Code == http.StatusForbidden }})
+	if len(forbidden) > 0 {
+		return skipped("its lease was forbidden in the namespace %s: allow it there in ROLE=, or give the program a flag "+
+			"--leader-election-namespace", forbidden[0].Namespace).with(lines(forbidden)...)
+	}
+	return failed("with two replicas: %v", err)
+}
+
+func (t *trial) writesOf(o *operator, mark int) []ledger.Entry {
+	return t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, Namespace: t.scope(),
+		After: max(mark, t.mark),
+		Verbs: wire.Writes, Except: ledger.Housekeeping})
+}
+
+// withoutLease finds out whether both replicas work. If one replica did all the work, it may only have been faster.
+// So withoutLease pauses that replica: a replica that elects no leader then works at once, but a replica that waits
+// for a lock would take longer.
+func (t *trial) withoutLease(both []*operator) (Finding, error) {
+	writer, other := both[0], both[1]
+	if len(t.writesOf(writer, 0)) == 0 {
+		writer, other = other, writer
+	}
+	if len(t.writesOf(other, 0)) == 0 && len(t.owns()) > 0 {
+		if err := writer.Process().Pause(); err != nil {
+			return Finding{}, err
+		}
+		c := t.owns()[0]
+		if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+			return Finding{}, err
+		}
+		_ = t.eventually(5*time.Second, func() error {
+			if len(t.writesOf(other, 0)) == 0 {
+				return errors.New("the other replica has not written")
+			}
+			return nil
+		})
+	}
+	a, b := t.writesOf(writer, 0), t.writesOf(other, 0)
+	if len(b) > 0 {
+		return failed("it has no lease, and two replicas both write: %d and %d writes for one sample", len(a), len(b)).
+			with(append(lines(a), lines(b)...)...), nil
+	}
+	return skipped("it has no lease: one replica wrote %d times, the other 0 times", len(a)), t.ctx.Err()
+}
+
+// heldByBoth returns the holder of a lease that each of two living replicas writes, which have the same identity.
+func (t *trial) heldByBoth(both []*operator) (holder string, err error) {
+	held := map[types.NamespacedName]int{}
+	for _, o := range both {
+		own := map[types.NamespacedName]bool{}
+		for _, e := range t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, After: t.mark,
+			Verbs: wire.Writes, Resources: leases}) {
+			if e.Committed() {
+				own[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = true
+			}
+		}
+		for name := range own {
+			held[name]++
+		}
+	}
+	for name, n := range held {
+		lease, err := t.fixture.Kube.CoordinationV1().Leases(name.Namespace).Get(t.ctx, name.Name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if n == len(both) {
+			return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
+		}
+	}
+	return "", nil
+}
+
+// takeOver kills the leader while there is work.
+func (t *trial) takeOver(both []*operator) (Finding, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return Finding{}, err
+	}
+	var holder string
+	_ = t.eventually(3*time.Second, func() error { // each replica tries to take the lease about every 2 s
+		if holder, err = t.heldByBoth(both); holder == "" && err == nil {
+			return errNothing
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case strings.Contains(holder, host):
+		return skipped("both replicas run on this machine, and have the same identity in their lease, %q: in a cluster each "+
+			"pod has its own name", holder), nil
+	case holder != "":
+		return failed("both replicas hold the lease, as %q", holder), nil
+	}
+	leader, other := both[0], both[1]
+	if len(t.writesOf(leader, 0)) == 0 {
+		leader, other = other, leader
+	}
+	if writes := t.writesOf(other, 0); len(writes) > 0 {
+		return failed("both replicas write, though there is a lease").with(append(lines(t.writesOf(leader, 0)),
+			lines(writes)...)...), nil
+	}
+	if len(t.owns()) == 0 || t.target.Fast {
+		return passed("one replica sent all %d writes, the other none; a take-over was not tried",
+			len(t.writesOf(leader, 0))), nil
+	}
+	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	leader.Kill()
+	c := t.owns()[0]
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	err = t.eventually(60*time.Second, func() error {
+		_, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		return err
+	})
+	if len(ended([]*operator{other})) > 0 {
+		return t.notTwice([]*operator{other}, mark, err), nil
+	}
+	if err != nil {
+		return failed("60 s after the leader was killed the other has not restored %s: %v", c, err), t.ctx.Err()
+	}
+	if len(t.writesOf(other, mark)) == 0 {
+		return Finding{}, fmt.Errorf("%s came back, and the other replica did not write it", c)
+	}
+	return passed("one replica wrote; %.0f s after it was killed the other had taken over",
+		time.Since(begin).Seconds()), nil
+}

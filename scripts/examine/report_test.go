@@ -1,0 +1,392 @@
+package examine
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/examine/redact"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// reportOf has a finding for each pair of a title in the experiment drift and a verdict.
+func reportOf(findings map[string]Verdict) *Report {
+	r := &Report{Schema: Schema, Operator: "op", Requests: map[string]Requests{"drift": {Reads: 1, Writes: 2}}}
+	for title, v := range findings {
+		f := Finding{ID: idOf("drift", title), Experiment: "drift", Title: title, Verdict: v, What: "what was seen"}
+		r.Findings = append(r.Findings, f.explained())
+	}
+	slices.SortFunc(r.Findings, func(a, b Finding) int { return strings.Compare(a.ID, b.ID) })
+	return r
+}
+
+func TestRhythm(t *testing.T) {
+	for want, at := range map[string][]time.Duration{
+		"get pods once":                          {0},
+		"get pods 2 times at once":               {0, 10 * time.Millisecond},
+		"get pods every 10s, about 2 times each": {0, 1, 10 * time.Second, 10*time.Second + 1},
+		"get pods every 3s":                      {0, 3 * time.Second, 6 * time.Second},
+		"get pods every 100ms":                   spaced(20, 100*time.Millisecond),
+	} {
+		var entries []ledger.Entry
+		for _, d := range at {
+			entries = append(entries, ledger.Entry{Start: time.Unix(0, 0).Add(d),
+				Request: wire.Request{Verb: wire.Get, Resource: "pods"}})
+		}
+		if got, _ := rhythm(entries); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func spaced(n int, by time.Duration) (all []time.Duration) {
+	for i := range n {
+		all = append(all, time.Duration(i)*by)
+	}
+	return all
+}
+
+func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "baseline.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("accepted:\n- {id: drift/known, reason: on purpose}\n- {id: drift/healed, reason: once}\n" +
+		"- {id: drift/gone, reason: once}\n- {id: crash/not-tried, reason: later}\n")
+	b, err := ReadBaseline(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reportOf(map[string]Verdict{"known": Failed, "new": Failed, "healed": Passed})
+	r.Accept(b)
+	if diff := cmp.Diff([]string{"drift/healed", "drift/gone"}, r.Gone); diff != "" {
+		t.Error(diff)
+	}
+	cut := reportOf(map[string]Verdict{"known": Failed, "healed": Passed, "further parts": Skipped})
+	if cut.Accept(b); !slices.Equal(cut.Gone, []string{"drift/healed"}) {
+		t.Errorf("gone, though a part was skipped: %q", cut.Gone)
+	}
+	if got := r.Failed(); len(got) != 1 || r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
+		t.Errorf("failed: %q, findings: %+v", got, r.Findings)
+	}
+	for text, say := range map[string]string{
+		"accepted:\n- {id: drift/known}\n":             "accepts drift/known without a reason",
+		"accepted:\n- {id: none/known, reason: yes}\n": "which is not the id of a finding",
+		"accepts: []\n": "unknown field",
+	} {
+		write(text)
+		if _, err := ReadBaseline(file); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%q: %v, want %q", text, err, say)
+		}
+	}
+}
+
+func TestTwoReportsAreCompared(t *testing.T) {
+	older := reportOf(map[string]Verdict{"a": Passed, "b": Failed, "c": Passed, "d": Passed, "e": Failed, "gone": Failed})
+	newer := reportOf(map[string]Verdict{"a": Failed, "b": Passed, "c": Passed, "d": Late, "e": Skipped, "new": Failed})
+	page := Compare(older, newer)
+	for _, say := range []string{"## Worse\n\n- a: passed → failed: what was seen\n- d: passed → late",
+		"## Better\n\n- b: failed → passed: what was seen\n\n", "both\n\n- e: failed → skipped",
+		"- only now: new: failed",
+		"- only before: gone: failed", "| Drift | 1 | 1 | 2 | 2 |"} {
+		if !strings.Contains(page, say) {
+			t.Errorf("the page does not say %q:\n%s", say, page)
+		}
+	}
+	if diff := cmp.Diff([]string{"drift/a"}, Worse(older, newer)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAReportForOtherPrograms(t *testing.T) {
+	r := reportOf(map[string]Verdict{"a <b> stayed changed": Failed, "good": Passed, "not tried": Skipped})
+	dir := t.TempDir()
+	if _, err := r.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	var suites junitSuites
+	if err := xml.Unmarshal(read("examine.junit.xml"), &suites); err != nil || len(suites.Suites) != 1 ||
+		suites.Suites[0].Tests != 3 || suites.Suites[0].Failures != 1 || suites.Suites[0].Skipped != 1 {
+		t.Errorf("%v, %+v", err, suites)
+	}
+	var log struct {
+		Runs []struct {
+			Results []struct{ PartialFingerprints map[string]string }
+		}
+	}
+	if err := json.Unmarshal(read("examine.sarif"), &log); err != nil || len(log.Runs[0].Results) != 1 ||
+		log.Runs[0].Results[0].PartialFingerprints["examine/v1"] != "drift/a-b-stayed-changed" {
+		t.Errorf("%v, %+v", err, log)
+	}
+	reread, err := ReadReport(filepath.Join(dir, "examine.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, reread); diff != "" {
+		t.Error(diff)
+	}
+	page := string(read("examine.md"))
+	if strings.Index(page, "## A choice to make") > strings.Index(page, "## All experiments") {
+		t.Errorf("what failed does not come first:\n%s", page)
+	}
+}
+
+// TestEachFailureHasACause explains a failure of each experiment that fits no special pattern.
+func TestEachFailureHasACause(t *testing.T) {
+	for _, e := range experiments {
+		f := Finding{Experiment: e.id, Verdict: Failed}.explained()
+		if f.Severity == "" || f.Cause == "" || f.Others == "" {
+			t.Errorf("%s: severity %q, cause %q, others %q", e.id, f.Severity, f.Cause, f.Others)
+		}
+	}
+	for _, p := range patterns {
+		if p.cause == "" || p.others == "" || !slices.Contains(severities, p.severity) {
+			t.Errorf("%s: %q: severity %q, cause %q, others %q", p.experiment, p.says, p.severity, p.cause, p.others)
+		}
+	}
+}
+
+// TestIDsHaveNoSecret has a finding whose title has a value of a Secret.
+func TestIDsHaveNoSecret(t *testing.T) {
+	r := reportOf(map[string]Verdict{"spec.password becomes hunter2x": Passed, "good": Passed})
+	r.replace(func(text string) string { return strings.ReplaceAll(text, "hunter2", "hash:0123456789ab") })
+	if r.Findings[0].ID != "drift/good" || r.Findings[1].ID != "drift/spec.password-becomes-secretx" {
+		t.Errorf("%q, %q", r.Findings[0].ID, r.Findings[1].ID)
+	}
+}
+
+// TestAWriteBeforeTheEvent has a write that changes nothing: before the event of the last change, after it, or without one.
+func TestAWriteBeforeTheEvent(t *testing.T) {
+	write := ledger.Entry{UID: "1", ResourceVersion: "7", N: 10, Effect: ledger.Same}
+	event := func(n int, version string) loop.Record {
+		return loop.Record{Is: loop.Event, N: n, UID: "1", ResourceVersion: version}
+	}
+	for name, test := range map[string]struct {
+		records []loop.Record
+		want    bool
+	}{
+		"before it":                     {[]loop.Record{event(5, "6"), event(12, "7")}, true},
+		"after it":                      {[]loop.Record{event(5, "6"), event(8, "7")}, false},
+		"after one of two, of a watch":  {[]loop.Record{event(8, "7"), event(12, "7")}, false},
+		"it does not watch that object": {[]loop.Record{{Is: loop.Event, N: 12, UID: "2", ResourceVersion: "7"}}, false},
+		"only the write itself":         {[]loop.Record{{Is: loop.Request, N: 12, UID: "1", ResourceVersion: "7"}}, false},
+	} {
+		if got := cameLater(test.records, write); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestBackoffIsNotAHotLoop(t *testing.T) {
+	begin := time.Now()
+	tries := func(gaps ...time.Duration) (w watched) {
+		w.begin, w.end = begin, begin.Add(window)
+		at := begin
+		for _, p := range gaps {
+			at = at.Add(p)
+			w.entries = append(w.entries, ledger.Entry{Start: at, Request: wire.Request{Verb: wire.Create, Resource: "pods"}})
+		}
+		return w
+	}
+	var backoff, atOnce, often []time.Duration
+	for d := 5 * time.Millisecond; d < 3*time.Second; d *= 2 {
+		backoff = append(backoff, d, 10*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond) // tries of one reconcile
+	}
+	for range 200 {
+		atOnce = append(atOnce, 20*time.Millisecond)
+	}
+	for range 15 {
+		often = append(often, 250*time.Millisecond)
+	}
+	limited := slices.Repeat([]time.Duration{0}, 10) // client-go sends 10 at once, and then 5 in a second
+	for range 20 {
+		limited = append(limited, 200*time.Millisecond)
+	}
+	for name, test := range map[string]struct {
+		w    watched
+		want bool
+	}{
+		"backoff":                        {tries(backoff...), false},
+		"backoff of several keys":        {tries(severalKeys(6)...), false},
+		"at once":                        {tries(atOnce...), true},
+		"at once, with a limited client": {tries(limited...), true},
+		"often":                          {tries(often...), true},
+	} {
+		if got := test.w.hot(); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// severalKeys are the gaps between tries for one object that several keys of a work queue demand, each with backoff.
+func severalKeys(n int) (gaps []time.Duration) {
+	var all []time.Duration
+	for key := range n {
+		at := time.Duration(key) * 300 * time.Millisecond
+		for d := 5 * time.Millisecond; at+d < window; d *= 2 {
+			at += d
+			all = append(all, at)
+		}
+	}
+	slices.Sort(all)
+	for n, at := range all {
+		gaps = append(gaps, at-all[max(0, n-1)])
+	}
+	return gaps
+}
+
+func TestWhatIsBeingRefused(t *testing.T) {
+	write := func(verb, name string, code int) ledger.Entry {
+		return ledger.Entry{Code: code, Message: "no", Request: wire.Request{Verb: verb, Resource: "pods", Name: name}}
+	}
+	for name, test := range map[string]struct {
+		writes []ledger.Entry
+		say    string
+	}{
+		"all": {[]ledger.Entry{write("create", "a", 422), write("create", "a", 422)},
+			"2 of 2 requests create pods a were refused with 422: no"},
+		"in the end it was accepted": {[]ledger.Entry{write("create", "a", 422), write("create", "a", 201)}, ""},
+		"another object was accepted": {[]ledger.Entry{write("create", "a", 422), write("create", "b", 201)},
+			"1 of 1 requests create pods a were refused with 422: no"},
+		"a conflict, and what is gone": {[]ledger.Entry{write("update", "a", 409), write("delete", "b", 404)}, ""},
+		"the kind does not exist": {[]ledger.Entry{write("create", "a", 404)},
+			"1 of 1 requests create pods a were refused with 404: no"},
+	} {
+		if err := beingRefused(test.writes); (err == nil) != (test.say == "") || err != nil && err.Error() != test.say {
+			t.Errorf("%s: %v, want %q", name, err, test.say)
+		}
+	}
+}
+
+func TestLinesOfErrors(t *testing.T) {
+	for line, want := range map[string]bool{
+		`2026-11-25T10:00:00Z	ERROR	Reconciler error	{"namespace": "examine-1"}`: true,
+		`{"level":"error","ts":1.5,"msg":"Reconciler error"}`:                    true,
+		`time=2026-11-25 level=error msg="x"`:                                    true,
+		`E1125 10:00:00.000000       1 controller.go:1] x`:                       true,
+		`{"level":"info","msg":"no error so far"}`:                               false,
+		`I1125 10:00:00.000000       1 controller.go:1] x`:                       false,
+	} {
+		if got := errorLine.MatchString(line); got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}
+
+// TestTheSchemaHasTheFieldsOfAReport compares the schema for other programs with the types.
+func TestTheSchemaHasTheFieldsOfAReport(t *testing.T) {
+	data, err := os.ReadFile("report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct {
+		Const      string                     `json:"const"`
+		Enum       []string                   `json:"enum"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Items      *struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"items"`
+	}
+	read := func(data []byte) (o object) {
+		if err := json.Unmarshal(data, &o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	report := read(data)
+	findings := read(report.Properties["findings"]).Items.Properties
+	for name, test := range map[string]struct {
+		of         any
+		properties map[string]json.RawMessage
+	}{"report": {Report{}, report.Properties}, "finding": {Finding{}, findings}} {
+		if diff := cmp.Diff(fieldsOf(test.of), slices.Sorted(maps.Keys(test.properties))); diff != "" {
+			t.Errorf("%s: (-type +schema):\n%s", name, diff)
+		}
+	}
+	if got := read(report.Properties["schema"]).Const; got != Schema {
+		t.Errorf("the schema is of %q, want %q", got, Schema)
+	}
+	var want []string
+	for _, s := range severities {
+		want = append(want, string(s))
+	}
+	if diff := cmp.Diff(want, read(findings["severity"]).Enum); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// fieldsOf are the names of a struct's fields in JSON.
+func fieldsOf(value any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(value)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestForbiddenRequestsAreNamed(t *testing.T) {
+	l := ledger.New(time.Now)
+	o := &operator{fixture: &fixture.Fixture{Ledger: l}, user: &fixture.User{Name: "examined"}}
+	if got := o.forbidden(1); got != "" {
+		t.Errorf("nothing was forbidden: %q", got)
+	}
+	for _, code := range []int{http.StatusForbidden, http.StatusForbidden, http.StatusOK} {
+		for _, resource := range []string{"services", "configmaps"} {
+			id := l.Begin("examined", wire.Request{Verb: wire.List, Resource: resource}, nil)
+			l.Change(id, func(e *ledger.Entry) { e.Code = code })
+			l.End(id)
+		}
+	}
+	if got := o.forbidden(1); got != ", and ROLE= does not allow list configmaps, list services" {
+		t.Errorf("the forbidden requests: %q", got)
+	}
+}
+
+func TestTheErrorIsShownWithoutTheHelp(t *testing.T) {
+	help := "USAGE:\n   operator [options]\n" + strings.Repeat("   --flag value\n", 20)
+	for name, output := range map[string]string{
+		"before the help": "flag provided but not defined: -x\n" + help,
+		"behind the help": "INFO Starting\nNAME:\n   operator\n" + help + "flag provided but not defined: -x\n",
+		"long before":     "ERROR flag provided but not defined: -x\n" + strings.Repeat("INFO Stopping\n", 20),
+	} {
+		if got := usefulLines(output); !strings.Contains(got, "flag provided but not defined: -x") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// A report is printed, too: a terminal obeys nothing of an operator's output or of a name in the cluster.
+func TestATerminalObeysNoReport(t *testing.T) {
+	r := run{secrets: redact.New()}
+	r.report = &Report{Notes: []string{"\x1b[2J"}, Findings: []Finding{{Title: "\x1b[2J", What: "a\n\x1b[2J",
+		Evidence: []string{"\x1b]0;title\a\tb\n"}}}}
+	r.report.replace(r.shownText)
+	if f := r.report.Findings[0]; r.report.Notes[0] != `\x1b[2J` || f.Title != `\x1b[2J` || f.What != "a\n\\x1b[2J" ||
+		f.Evidence[0] != "\\x1b]0;title\\a\tb\n" {
+		t.Errorf("%+v", r.report)
+	}
+}

@@ -1,0 +1,294 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/redact"
+	"example.com/operator-workshop/scripts/examine/state"
+)
+
+// Options say how an examination runs.
+type Options struct {
+	// Only are the IDs of the experiments to run; none means all.
+	Only []string
+	// Progress receives messages about the progress, line by line.
+	Progress func(format string, args ...any)
+	// Bin is the folder of the programs of the control plane; empty means that of cluster.Programs.
+	Bin string
+}
+
+// A run is an examination in progress.
+type run struct {
+	ctx      context.Context
+	target   *target
+	options  Options
+	fixture  *fixture.Fixture
+	operator *operator
+	secrets  *redact.Secrets
+	mapper   meta.RESTMapper
+	trials   atomic.Int32
+	live     atomic.Int32 // trials that have not ended
+	nodes    []string     // of the cluster
+	end      time.Time    // optional work after it is left out
+	deadline time.Time    // the same for the current experiment
+
+	// learned from undisturbed runs
+	children []child
+	outside  []child // outside the namespace of the sample
+	fields   map[child][]path
+	states   []state.State
+	state    state.State
+	varying  map[string]bool
+	keys     [][]key
+	slowest  time.Duration // time until the sample was ready
+
+	creationsMu sync.Mutex
+	creations   []made
+	values      map[fieldOf]string // values, in the run before, of fields that the operator sets
+	generated   map[fieldOf]bool   // they differ from run to run
+	locks       map[objectKey]bool // of leader elections
+
+	served bool // there are manifests of webhooks, or conversions
+
+	period time.Duration       // the operator's resync period; 0 until it is known
+	waited bool                // the lab has waited for the period
+	lost   map[string][]string // by label, the children that the operator no longer sees without the label
+	keptMu sync.Mutex
+	kept   map[fieldOf]bool // fields that the operator does not restore
+
+	report  *Report
+	current experiment
+}
+
+// Run examines a subject. When ctx ends, it returns the results so far, with the error.
+func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) {
+	if o.Progress == nil {
+		o.Progress = func(string, ...any) {}
+	}
+	if err := checkReady(s.Ready); err != nil {
+		return nil, err
+	}
+	chosen, err := choose(s, o.Only)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.resolve()
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	r := &run{ctx: ctx, target: t, options: o, fields: map[child][]path{},
+		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
+		lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
+	r.report = newReport(t)
+	remove, err := t.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	o.Progress("starting a separate control plane")
+	dir, err := os.MkdirTemp("", "examine-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	crds := filepath.Join(dir, "crds.yaml")
+	if err := fixture.WriteManifest(crds, t.crds); err != nil {
+		return nil, err
+	}
+	r.fixture, err = fixture.Start(ctx, fixture.Options{Bin: o.Bin, CRDs: []string{crds}, Services: true})
+	if err != nil {
+		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in CRD=%s: %w", t.CRD, err)
+	}
+	defer func() { err = errors.Join(err, r.fixture.Stop()) }()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := r.secrets.Watch(watching, r.fixture.Kube); err != nil {
+		return nil, err
+	}
+	go r.provide(watching)
+	r.end = time.Now().Add(7 * time.Minute)
+	if s.Fast {
+		r.end = time.Now().Add(85 * time.Second)
+	}
+	if err := r.fixture.AnswerExec(watching); err != nil {
+		return nil, err
+	}
+	if err := r.prepare(watching); err != nil {
+		return nil, r.withoutSecrets(err)
+	}
+	err = r.all(chosen)
+	r.report.Took = time.Since(begin).Round(time.Second)
+	r.report.Interrupted = ctx.Err() != nil
+	return r.report, r.withoutSecrets(err)
+}
+
+// choose returns the wanted experiments: without a choice all that can be done in the time.
+func choose(s Subject, only []string) (chosen []experiment, err error) {
+	for _, e := range experiments {
+		possible := (e.id != "upgrade" || s.Old != "") && (e.id != "many" || !s.Fast)
+		if len(only) == 0 && possible || slices.Contains(only, e.id) {
+			chosen = append(chosen, e)
+		}
+	}
+	for _, id := range only {
+		if !slices.Contains(IDs(), id) {
+			return nil, fmt.Errorf("there is no experiment %q: there are %s", id, strings.Join(IDs(), ", "))
+		}
+		if id == "upgrade" && s.Old == "" {
+			return nil, errors.New("RUN=upgrade needs the old program: AGAINST= is the path of its executable file")
+		}
+	}
+	return chosen, nil
+}
+
+// prepare starts the operator, and learns from undisturbed runs. The work that it starts ends with watching.
+func (r *run) prepare(watching context.Context) error {
+	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(r.fixture.Kube.Discovery()))
+	nodes, err := r.fixture.Kube.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes.Items {
+		r.nodes = append(r.nodes, n.Name)
+	}
+	for _, name := range []string{leaseNamespace, r.target.Namespace} {
+		if name == "" {
+			continue
+		}
+		if err := r.fixture.Namespace(r.ctx, name); err != nil {
+			return err
+		}
+	}
+	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.sample.GetName(), r.report.Operator, r.target.what(),
+		r.report.Kind)
+	for _, u := range r.target.needs {
+		r.secrets.Publish(u.GetName())
+	}
+	once := &trial{run: r, ctx: r.ctx, namespace: leaseNamespace}
+	for _, u := range r.target.needs { // an operator may need objects outside the sample's namespace at its start
+		mapping, err := r.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+		if err == nil && (mapping.Scope.Name() == meta.RESTScopeNameRoot || once.isElsewhere(u.GetNamespace())) {
+			err = once.put(u)
+		}
+		if err != nil {
+			return fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	if err := r.installWebhooks(); err != nil {
+		return err
+	}
+	go r.fixture.Webhooks.Serve(watching)
+	flags := fixture.FlagsOf(r.ctx, r.target.Program, r.target.Args)
+	if slices.ContainsFunc(flags, certFlag.MatchString) { // it may end without a certificate
+		if err := r.fixture.Webhooks.Certify(); err != nil {
+			return err
+		}
+	}
+	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
+		return err
+	}
+	r.progress("starting the operator")
+	if err := r.operator.start(r.ctx); err != nil {
+		return err
+	}
+	if err := r.webhooksAnswer(); err != nil {
+		return err
+	}
+	creations := r.keepCreations()
+	defer creations.Release()
+	return r.undisturbed()
+}
+
+// all runs the experiments one after the other.
+func (r *run) all(chosen []experiment) error {
+	for n, e := range chosen {
+		r.current, r.deadline = e, r.shareOf(chosen[n:])
+		r.progress("[%d/%d] %s", n+1, len(chosen), e.title)
+		mark := r.fixture.Ledger.Mark()
+		if err := e.run(r); err != nil {
+			if r.ctx.Err() != nil {
+				return err
+			}
+			return fmt.Errorf("experiment %s could not be carried out: %w", e.id, err)
+		}
+		r.report.Requests[e.id] = r.requestsSince(mark)
+	}
+	return nil
+}
+
+// shareOf is the deadline of the first of some experiments: its share of the time that is left for all of them.
+func (r *run) shareOf(left []experiment) time.Time {
+	all := 0
+	for _, e := range left {
+		all += e.share
+	}
+	return time.Now().Add(time.Until(r.end) * time.Duration(left[0].share) / time.Duration(all))
+}
+
+// requestsSince counts the requests that the operator sent after a mark, without leases and events.
+func (r *run) requestsSince(mark int) (n Requests) {
+	for _, e := range r.fixture.Ledger.Entries(ledger.Match{After: max(mark, 1), Except: ledger.Housekeeping}) {
+		switch {
+		case !strings.HasPrefix(e.User, r.operator.user.Name) || e.Resource == "" || r.isLock(e):
+		case e.IsWrite():
+			n.Writes++
+		default:
+			n.Reads++
+		}
+	}
+	return n
+}
+
+// check carries out one trial, and records its finding.
+func (r *run) check(title string, f func(t *trial) (Finding, error)) error {
+	begin := time.Now()
+	finding, err := r.try(f)
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx) // a finding of an interrupted trial is not valid
+	}
+	if err != nil {
+		finding = failedBy(err)
+		if p := r.operator.Process(); p != nil && !p.Running() && r.current.id != "replicas" {
+			finding.What += fmt.Sprintf("; the operator %v", p.Exit())
+		}
+	}
+	finding.Took = time.Since(begin).Round(10 * time.Millisecond)
+	r.add(title, finding)
+	return nil
+}
+
+// add records a finding.
+func (r *run) add(title string, f Finding) {
+	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
+	f = f.explained()
+	r.report.Findings = append(r.report.Findings, f)
+	r.progress("%s%s: %s", f.Verdict.Head(), title, firstLine(f.What))
+}
+
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	if rest != "" {
+		line += " …"
+	}
+	return line
+}
+
+// late reports whether optional work must be left out.
+func (r *run) late() bool { return time.Now().After(r.deadline) }

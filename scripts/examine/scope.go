@@ -1,0 +1,118 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+)
+
+// serial reports whether samples cannot exist side by side, because they share one namespace, or have none.
+func (t *target) serial() bool { return t.Namespace != "" || t.cluster }
+
+// owns are the children that the lab did not create itself as prerequisites of the sample. An operator may change a
+// prerequisite, but neither restores nor deletes it.
+func (r *run) owns() []child {
+	return slices.DeleteFunc(slices.Clone(r.children), r.isGiven)
+}
+
+func (r *run) isGiven(c child) bool {
+	return slices.ContainsFunc(r.target.needs, func(u *unstructured.Unstructured) bool {
+		gvk := u.GroupVersionKind()
+		mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		return err == nil && mapping.Resource.GroupResource() == c.GVR.GroupResource() && u.GetName() == c.Name &&
+			c.Namespace == ""
+	})
+}
+
+// findLocks looks for locks of leader elections that are not Leases: client-go once kept them in ConfigMaps and
+// Endpoints.
+func (t *trial) findLocks() {
+	for _, resource := range []string{"configmaps", "endpoints"} {
+		gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
+		all, err := t.fixture.Dynamic.Resource(gvr).List(t.ctx, metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		for _, u := range all.Items {
+			if _, ok := u.GetAnnotations()[resourcelock.LeaderElectionRecordAnnotationKey]; ok {
+				t.locks[objectKey{resource, u.GetNamespace(), u.GetName()}] = true
+			}
+		}
+	}
+}
+
+// isLock reports whether a request is about a lock of a leader election.
+func (r *run) isLock(e ledger.Entry) bool {
+	return r.locks[objectKey{e.FullResource(), e.Namespace, e.Name}]
+}
+
+// cleanNamespaces waits until the children of a sample without a namespace are gone, because the next sample has the
+// same children. It deletes children that stay.
+func (t *trial) cleanNamespaces(ctx context.Context) {
+	for begin, forced := time.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; _ = fixture.Pause(ctx,
+		50*time.Millisecond) {
+		if forced = forced || time.Since(begin) > 15*time.Second; !forced {
+			continue
+		}
+		for _, c := range t.owns() {
+			_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
+		}
+	}
+}
+
+// scope is the namespace in which the operator works for the sample; empty means all of them.
+func (t *trial) scope() string {
+	if t.target.cluster {
+		return ""
+	}
+	return t.namespace
+}
+
+// own returns the sample as a child.
+func (r *run) own() child {
+	return child{GVR: r.target.gvr, Name: r.target.sample.GetName(), Cluster: r.target.cluster}
+}
+
+// settled waits until the prerequisites of the sample are in steady state: a new Deployment gets its pods first, so
+// that a later conflict is the operator's own.
+func (t *trial) settled() error {
+	last, since := map[string]string{}, time.Now()
+	err := t.eventually(5*time.Second, func() error {
+		now := map[string]string{}
+		for _, u := range t.target.needs {
+			mapping, err := t.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+			if err != nil {
+				return err
+			}
+			c := child{GVR: mapping.Resource, Name: u.GetName(), Namespace: t.place(u.GetNamespace()),
+				Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot}
+			live, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			now[c.String()] = live.GetResourceVersion()
+		}
+		if !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < 400*time.Millisecond {
+			return errRestless
+		}
+		return nil
+	})
+	if errors.Is(err, errRestless) && t.ctx.Err() == nil {
+		return nil // it never reaches steady state, and the experiments begin
+	}
+	return err
+}

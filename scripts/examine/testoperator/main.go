@@ -1,0 +1,312 @@
+// Command testoperator is the operator of the tests of examine. A Greeting becomes a ConfigMap, a Deployment and a
+// Service. With SCOPE=Cluster a Greeting has no namespace, and becomes a namespace with a ConfigMap. With
+// SECRET=VALUE it also becomes a Secret with that value, which the operator prints. With LISTEN=ADDRESS the operator
+// listens there. FAULT plants a fault that a test must find.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+)
+
+var (
+	greetings = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "greetings"}
+	children  = []schema.GroupVersionResource{
+		{Version: "v1", Resource: "configmaps"},
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Version: "v1", Resource: "services"},
+	}
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	classes    = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
+)
+
+// Faults that FAULT plants.
+const (
+	hotLoop = "hot-loop" // every reconcile writes the status
+	noDrift = "no-drift" // an existing child is never restored
+	givesUp = "gives-up" // a refused write ends the reconcile, and is only printed
+	atOnce  = "at-once"  // a failed reconcile is repeated at once
+
+	noSecretDrift   = "no-secret-drift"  // an existing Secret is never restored
+	blind           = "blind"            // it applies all children in each reconcile, changed or not
+	inMemory        = "in-memory"        // the next child is remembered, and not observed
+	ignoresDeletion = "ignores-deletion" // the deletion timestamp of a Greeting is ignored
+	finalizer       = "finalizer"        // a finalizer on each child that is never removed
+	oneName         = "one-name"         // each replica has the same name in the lease
+	noLease         = "no-lease"         // a replica that does not lead also works
+	once            = "once"             // not a fault: reports a field that a policy changed; applies it again later
+	forgets         = "forgets"          // a failed reconcile is not repeated
+	elsewhere       = "elsewhere"        // its lease is in a namespace for which it has no permission
+	quits           = "quits"            // it ends as soon as it has created the children
+	invalid         = "invalid"          // its Deployment has no image, and nothing reports that it is refused
+	failsOn         = "fails-on"         // it makes all children, and each reconcile ends in an error
+	failsRarely     = "fails-rarely"     // as fails-on, and no reconcile is repeated
+	wrongCA         = "wrong-ca"         // the API server does not trust the certificate of its webhook
+	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
+	leaves          = "leaves"           // children of an earlier spec stay
+	marksAll        = "marks-all"        // a new Greeting makes it write to the ConfigMaps of other Greetings
+	stuck           = "stuck"            // after a change of the spec its condition Updating stays True
+	shares          = "shares"           // the ConfigMap of each Greeting has the same name
+	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
+	flaps           = "flaps"            // each reconcile removes the report of a refusal, and reports it again
+	asksByName      = "asks-by-name"     // it makes all children, and each reconcile asks a Service by its name
+	publishes       = "publishes"        // its IngressClass has no namespace in its name, and is never deleted
+	replaces        = "replaces"         // it ignores changes of its children, and in the next reconcile replaces their labels
+	listsAll        = "lists-all"        // each reconcile lists the ConfigMaps of all namespaces, past the cache
+	ticks           = "ticks"            // all work is done at intervals, and writes what has not changed
+	begins          = "begins"           // its status has no condition, and the children follow some seconds later
+	hangs           = "hangs"            // a reconcile makes all children, and then does not end
+	creates         = "creates"          // each reconcile creates the children, without looking whether they exist
+	huge            = "huge"             // its pods fit on no node
+	beats           = "beats"            // it writes a time into a ConfigMap all the time
+
+	// Habits that are not faults and must not be reported as faults.
+	big         = "big"          // its pods need so much CPU that few of them fit on the nodes
+	marksPods   = "marks-pods"   // it annotates the pods of its Deployment, and the status has the node of a pod
+	makesUp     = "makes-up"     // it generates a password, and accepts a changed one
+	fingerprint = "fingerprint"  // the status has a value that lives as long as the process
+	protects    = "protects"     // a finalizer of the cluster keeps its ConfigMap
+	progressing = "progressing"  // after a change of the spec its status has a condition Updating, which is False
+	stumbles    = "stumbles"     // as fails-on at the creation only
+	ownCA       = "own-ca"       // it makes the certificate of its webhook
+	trails      = "trails"       // some seconds after the creation it writes to the ConfigMap once more
+	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
+	throttled   = "throttled"    // its client sends 5 requests a second
+	oldLock     = "old-lock"     // it keeps a lock of a leader election in a ConfigMap
+	listensLate = "listens-late" // it listens some time after its start
+	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
+	warns       = "warns"        // it refuses a spec whose aside ends with x, and only an event reports it
+	runsJob     = "runs-job"     // it runs a Job for a spec whose aside ends with x, and the status remembers it
+	remembers   = "remembers"    // as runs-job without a Job, which is a fault
+	secretive   = "secretive"    // it makes a Secret for a Greeting with the name more
+	fromSecret  = "from-secret"  // it reads the certificate of its webhook from a Secret
+	converts    = "converts"     // it converts the versions of a Greeting
+	registers   = "registers"    // it makes a certificate, and registers its webhook
+	busy        = "busy"         // the first reconcile of each Greeting takes seconds; metrics count errors
+	slow        = "slow"         // a reconcile takes most of a second
+	waits       = "waits"        // a reconcile that creates children takes some seconds
+	named       = "named"        // spec.text is the name of the ConfigMap
+	unused      = "unused"       // spec.nodePort never matters; it generates a password
+	triesAgain  = "tries-again"  // a refused write is tried four times at once in each reconcile
+	inAPod      = "in-a-pod"     // it takes the namespace of its lease from the pod in which it runs
+	withdraws   = "withdraws"    // its IngressClass has the namespace in its name, and is deleted; all share another one
+	vague       = "vague"        // the status reports an error without its reason
+	byHost      = "by-host"      // its name in the lease is that of its machine, which is a pod's name in a cluster
+)
+
+// resyncPeriod is the period of the fault resyncs.
+const resyncPeriod = 8 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	flag.String("health-probe-bind-address", "0", "not served")
+	metrics := flag.String("metrics-bind-address", "0", "of the metrics, which some faults and habits serve")
+	flag.Bool("metrics-secure", true, "not supported")
+	certs := flag.String("webhook-cert-dir", "", "of the certificate of the webhook, which some faults and habits serve")
+	port := flag.Int("webhook-port", 9443, "of the webhook")
+	elect := flag.Bool("leader-elect", false, "work only as the leader")
+	namespace := flag.String("leader-election-namespace", "default", "of the lease")
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the file with the address of the API server")
+	flag.Parse()
+	switch {
+	case !*elect || os.Getenv("FAULT") == noLease:
+		*namespace = ""
+	case os.Getenv("FAULT") == elsewhere:
+		*namespace = "default"
+	}
+	if slices.Contains([]string{busy, hangs, waits}, os.Getenv("FAULT")) {
+		go serveMetrics(*metrics)
+	}
+	must(run(ctx, *kubeconfig, os.Getenv("FAULT"), *namespace, *certs, *port))
+}
+
+// must ends the process when there is an error.
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// listener is open until the process ends.
+var listener net.Listener //nolint:unused // a listener that is collected closes its socket
+
+func listen(address string) (err error) {
+	listener, err = net.Listen("tcp", address)
+	return err
+}
+
+// failures is the number of reconciles that ended in an error. begun is when the current reconcile began, 0 between
+// reconciles.
+var failures, begun atomic.Int64
+
+// serveMetrics serves metrics as controller-runtime does.
+func serveMetrics(address string) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		active, longest := 0, 0.0
+		if at := begun.Load(); at > 0 {
+			active, longest = 1, time.Since(time.Unix(0, at)).Seconds()
+		}
+		fmt.Fprintf(w, "controller_runtime_reconcile_errors_total{controller=\"greeting\"} %d\n", failures.Load())
+		fmt.Fprintf(w, "controller_runtime_active_workers{controller=\"greeting\"} %d\n", active)
+		fmt.Fprintf(w, "workqueue_longest_running_processor_seconds{name=\"greeting\"} %g\n", longest)
+	})
+	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: time.Second}
+	fmt.Fprintln(os.Stderr, "metrics:", server.ListenAndServe())
+}
+
+// run works as a leader when there is a namespace for its lease.
+func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, port int) error {
+	if fault == inAPod && leaseNamespace != "" {
+		return errors.New("unable to find leader election namespace: not running in-cluster") // as controller-runtime does
+	}
+	if address := os.Getenv("LISTEN"); address != "" && fault == listensLate {
+		time.AfterFunc(time.Second, func() { must(listen(address)) })
+	} else if address != "" {
+		must(listen(address))
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	must(err)
+	config.QPS = -1 // a client-side rate limit would hide its requests
+	if fault == throttled {
+		config.QPS, config.Burst = 5, 10 // as client-go has them
+	}
+	client, err := dynamic.NewForConfig(config)
+	must(err)
+	kube, err := kubernetes.NewForConfig(config)
+	must(err)
+	if serve, ok := webhooks[fault]; ok {
+		serve(ctx, kube, certs, port)
+	}
+	if fault == oldLock || fault == beats {
+		go beat(ctx, kube, fault == oldLock)
+	}
+	if leaseNamespace == "" {
+		return operate(ctx, client, fault)
+	}
+	return lead(ctx, kube, leaseNamespace, fault, func(ctx context.Context) error { return operate(ctx, client, fault) })
+}
+
+func operate(ctx context.Context, client dynamic.Interface, fault string) error {
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	selected := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, "",
+		func(o *metav1.ListOptions) { o.LabelSelector = "app=hello" })
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
+	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()),
+		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{}, made: map[string]bool{},
+		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
+	enqueue := func(object any) {
+		for _, name := range greetingsOf(object) {
+			queue.Add(name)
+		}
+	}
+	watched := append(slices.Clone(children), greetings)
+	if os.Getenv("SCOPE") == "Cluster" {
+		watched = append(watched, namespaces)
+	}
+	if os.Getenv("SECRET") != "" {
+		watched = append(watched, secrets)
+	}
+	for _, gvr := range watched {
+		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
+			DeleteFunc: enqueue}
+		if gvr != greetings && fault == replaces {
+			handler.UpdateFunc = func(old, now any) {
+				if !reflect.DeepEqual(old.(*unstructured.Unstructured).Object["status"],
+					now.(*unstructured.Unstructured).Object["status"]) {
+					enqueue(now)
+				}
+			}
+		}
+		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) || fault == ticks {
+			handler = cache.ResourceEventHandlerFuncs{}
+		}
+		informer := factory.ForResource(gvr)
+		if fault == selects && gvr != greetings {
+			informer = selected.ForResource(gvr)
+		}
+		r.listers[gvr] = informer.Lister()
+		_, err := informer.Informer().AddEventHandler(handler)
+		must(err)
+	}
+	for _, f := range []dynamicinformer.DynamicSharedInformerFactory{factory, selected} {
+		f.Start(ctx.Done())
+		f.WaitForCacheSync(ctx.Done())
+	}
+	if fault == resyncs || fault == ticks {
+		go resync(ctx, r.listers[greetings], enqueue)
+	}
+	go func() { <-ctx.Done(); queue.ShutDown() }()
+	return r.work(ctx, queue)
+}
+
+// work reconciles the objects of a queue until it shuts down.
+func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[cache.ObjectName]) error {
+	for {
+		name, over := queue.Get()
+		if over {
+			return nil
+		}
+		begun.Store(time.Now().UnixNano())
+		err := r.reconcile(ctx, name)
+		begun.Store(0)
+		if errors.Is(err, errQuit) {
+			return err
+		}
+		if err != nil {
+			failures.Add(1)
+			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
+			switch r.fault {
+			case atOnce:
+				queue.Add(name)
+			case forgets, failsRarely:
+				queue.Forget(name)
+			default:
+				queue.AddRateLimited(name)
+			}
+		} else {
+			queue.Forget(name)
+		}
+		queue.Done(name)
+	}
+}
+
+// resync enqueues every Greeting at intervals, until ctx ends.
+func resync(ctx context.Context, all cache.GenericLister, enqueue func(any)) {
+	for tick := time.NewTicker(resyncPeriod); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		objects, _ := all.List(labels.Everything()) // a lister of a cache has no errors
+		for _, o := range objects {
+			enqueue(o)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package examine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// The field manager of a simulated user of the cluster.
+const somebody = "examine"
+
+// A trial is a sample in a namespace, from its creation to its removal.
+type trial struct {
+	*run
+	ctx       context.Context
+	namespace string
+	began     time.Time
+	mark      int // of the ledger, at the beginning
+	// errorsBefore is how many reconciles had ended in an error at the beginning.
+	errorsBefore int
+}
+
+// try runs f in a trial, with a running operator.
+func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error) {
+	err = r.inTrial(func(t *trial) error {
+		if !r.operator.Running() {
+			if err := r.operator.start(t.ctx); err != nil {
+				return err
+			}
+		}
+		finding, err = f(t)
+		return err
+	})
+	return finding, err
+}
+
+// inTrial runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
+func (r *run) inTrial(f func(t *trial) error) error {
+	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
+	defer cancel()
+	t, err := r.newTrial(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.clean()
+	return f(t)
+}
+
+func (r *run) newTrial(ctx context.Context) (*trial, error) {
+	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now()}
+	if t.namespace == "" {
+		t.namespace = fmt.Sprintf("examine-%d", r.trials.Add(1))
+	}
+	if err := r.fixture.Namespace(ctx, t.namespace); err != nil {
+		return nil, err
+	}
+	t.mark = max(r.fixture.Ledger.Mark(), 1)
+	t.errorsBefore = r.operator.metrics(ctx).errors
+	for _, u := range r.target.needs {
+		if err := t.put(u); err != nil {
+			return nil, fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	if len(r.target.needs) > 0 {
+		if err := t.settled(); err != nil {
+			return nil, err
+		}
+	}
+	r.live.Add(1)
+	return t, nil
+}
+
+func (t *trial) put(u *unstructured.Unstructured) error {
+	mapping, err := t.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+	if err != nil {
+		return err
+	}
+	u = u.DeepCopy()
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		u.SetNamespace(t.place(u.GetNamespace()))
+	}
+	_, err = t.fixture.Dynamic.Resource(mapping.Resource).Namespace(u.GetNamespace()).Create(t.ctx, u,
+		metav1.CreateOptions{FieldManager: somebody})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// place is the namespace of an object: the trial's namespace, a namespace that NEEDS= creates, or the operator's own,
+// $NAMESPACE.
+func (t *trial) place(given string) string {
+	switch {
+	case !t.isElsewhere(given):
+		return t.namespace
+	case given == "$NAMESPACE":
+		return t.target.home()
+	}
+	return given
+}
+
+// isElsewhere reports whether the namespace of a manifest is the same in each trial.
+func (t *trial) isElsewhere(given string) bool {
+	return given == "$NAMESPACE" || slices.ContainsFunc(t.target.needs, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == "Namespace" && u.GetName() == given
+	})
+}
+
+// clean removes the sample, its prerequisites, and the namespace. It removes a remaining finalizer, so that it does
+// not block the next trial. After Ctrl-C there is no next trial: the lab removes the whole cluster.
+func (t *trial) clean() {
+	defer t.live.Add(-1)
+	if t.run.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 30*time.Second)
+	defer cancel()
+	name := t.target.sample.GetName()
+	_ = t.samples().Delete(ctx, name, metav1.DeleteOptions{})
+	for begin := time.Now(); ctx.Err() == nil; _ = fixture.Pause(ctx, 50*time.Millisecond) {
+		u, err := t.samples().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			break
+		}
+		if time.Since(begin) > 10*time.Second || !t.target.cluster && time.Since(begin) > 4*time.Second {
+			u.SetFinalizers(nil)
+			_, _ = t.samples().Update(ctx, u, metav1.UpdateOptions{})
+		}
+	}
+	if t.target.cluster {
+		t.cleanNamespaces(ctx)
+	}
+	if t.target.Namespace == "" {
+		_ = t.fixture.Kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{})
+		return
+	}
+	for _, c := range t.children {
+		_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
+	}
+}
+
+func (t *trial) samples() dynamic.ResourceInterface { return t.at(t.own()) }
+
+func (t *trial) sample() (*unstructured.Unstructured, error) {
+	return t.samples().Get(t.ctx, t.target.sample.GetName(), metav1.GetOptions{})
+}
+
+func (t *trial) at(c child) dynamic.ResourceInterface {
+	if c.Cluster {
+		return t.fixture.Dynamic.Resource(c.GVR)
+	}
+	return t.fixture.Dynamic.Resource(c.GVR).Namespace(cmp.Or(c.Namespace, t.namespace))
+}
+
+// create creates the sample. A restarted operator may need some seconds until its webhooks answer.
+func (t *trial) create() (err error) {
+	_ = t.eventually(15*time.Second, func() error {
+		if err = t.put(t.target.sample); isCallError(err) {
+			_ = t.operator.findWebhooks(t.ctx) // it may have created the configuration meanwhile
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("the API server refuses the sample: %w", err)
+	}
+	return nil
+}
+
+// isCallError reports whether the API server could not call a webhook.
+func isCallError(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+}
+
+// serve creates the sample and waits until it is ready.
+func (t *trial) serve() error {
+	if err := t.create(); err != nil {
+		return err
+	}
+	return t.await(40 * time.Second)
+}
+
+// rest creates the sample, and waits until the work for its creation is over: some operators write their status at
+// intervals of seconds.
+func (t *trial) rest() error {
+	if err := t.serve(); err != nil {
+		return err
+	}
+	if err := t.quiet(3 * time.Second); err != nil && !errors.Is(err, errRestless) {
+		return err
+	}
+	return nil
+}
+
+// idle creates the sample, and waits until the operator sends no request for it, also no read: a reconcile that is still
+// under way would restore what the lab changes, without any event.
+func (t *trial) idle() error {
+	if err := t.serve(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(t.ctx, 4*time.Second, errLate)
+	defer cancel()
+	match := t.mine(0, append(slices.Clone(wire.Writes), wire.Get, wire.List)...)
+	if err := t.fixture.Ledger.AwaitQuiet(ctx, time.Second, match); err != nil && t.ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// mine matches the operator's requests in the namespace after a mark, without leases and events.
+func (t *trial) mine(after int, verbs ...string) ledger.Match {
+	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
+		Where: func(e ledger.Entry) bool {
+			return strings.HasPrefix(e.User, t.operator.user.Name) && !t.isLock(e) && (t.target.cluster ||
+				e.Namespace == t.namespace || t.ofChild(e))
+		}}
+}
+
+// ofChild reports whether a request is about a child outside the namespace.
+func (t *trial) ofChild(e ledger.Entry) bool {
+	return e.Namespace == "" && slices.ContainsFunc(t.children, func(c child) bool {
+		return c.Cluster && c.GVR.Resource == e.Resource && c.Name == e.Name
+	})
+}
+
+// writes are the operator's writes after a mark, including refused ones.
+func (t *trial) writes(after int) []ledger.Entry {
+	return t.fixture.Ledger.Entries(t.mine(after, wire.Writes...))
+}
+
+// changes are the writes that changed something.
+func (t *trial) changes(after int) []ledger.Entry {
+	return t.fixture.Ledger.Entries(t.mine(after), ledger.Changes)
+}
+
+// quiet waits until the operator has written nothing for a time.
+func (t *trial) quiet(window time.Duration) error {
+	limit := 10 * time.Second
+	if t.target.Fast {
+		limit = 4 * time.Second
+	}
+	return t.quietWithin(max(limit, 2*window), window)
+}
+
+// quietWithin waits until the operator has written nothing for a time, no longer than limit.
+func (t *trial) quietWithin(limit, window time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(t.ctx, limit, errLate)
+	defer cancel()
+	if err := t.fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {
+		if t.ctx.Err() != nil {
+			return err
+		}
+		return errRestless
+	}
+	return nil
+}
+
+var errRestless = errors.New("the operator does not stop writing")
+
+// eventually returns nil when observe returns nil within the time, and before the time of the trial is over.
+func (t *trial) eventually(within time.Duration, observe func() error) error {
+	return fixture.Eventually(t.ctx, within, observe)
+}

@@ -1,0 +1,231 @@
+package examine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+)
+
+// upgrade has the old program create the objects, and starts the new program over them.
+func upgrade(r *run) error {
+	return r.check("the new program takes over the objects of the old one", func(t *trial) (Finding, error) {
+		if err := t.runProgram(t.target.old); err != nil {
+			return Finding{}, fmt.Errorf("the old program: %w", err)
+		}
+		if err := t.rest(); err != nil {
+			return Finding{}, fmt.Errorf("with the old program: %w", err)
+		}
+		before, err := t.podTemplates()
+		if err != nil {
+			return Finding{}, err
+		}
+		mark := t.fixture.Ledger.Mark()
+		if err := t.runProgram(t.target.Program); err != nil {
+			return Finding{}, err
+		}
+		if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
+			return Finding{}, err
+		}
+		if err := t.await(40 * time.Second); err != nil {
+			return Finding{}, err
+		}
+		after, err := t.podTemplates()
+		if err != nil {
+			return Finding{}, err
+		}
+		if err := t.asUndisturbed(); err != nil {
+			return Finding{}, err
+		}
+		writes := t.writes(mark)
+		var rolled []string
+		for _, c := range t.children {
+			if name := c.String(); before[name] != after[name] {
+				rolled = append(rolled, name)
+			}
+		}
+		if len(rolled) > 0 {
+			return failed("the upgrade restarts all pods: the pod template of %s changes", strings.Join(rolled, ", ")).
+				with(lines(writes)...), nil
+		}
+		return passed("%d writes over the objects of the old program, and no pod restarts", len(writes)).
+			with(lines(writes)...), nil
+	})
+}
+
+// runProgram ends the operator, and starts a program with its permissions.
+func (t *trial) runProgram(path string) error {
+	t.operator.Kill()
+	t.operator.program = path
+	return t.operator.start(t.ctx)
+}
+
+// podTemplates are the pod templates of the children, by child, as text.
+func (t *trial) podTemplates() (map[string]string, error) {
+	all := map[string]string{}
+	for _, c := range t.children {
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+		all[c.String()] = text(template)
+	}
+	return all, nil
+}
+
+// copies is how many samples the experiment many creates.
+const copies = 100
+
+// many creates copies of the sample, and compares the cost of each with the cost of one.
+func many(r *run) error {
+	for _, c := range r.children {
+		if r.isGiven(c) {
+			r.add(fmt.Sprintf("%d samples are served", copies), skipped("the copies would share %s, which the sample was given "+
+				"and the operator changes", c))
+			return nil
+		}
+	}
+	return r.check(fmt.Sprintf("%d samples are served", copies), func(t *trial) (Finding, error) {
+		mark, begin := t.fixture.Ledger.Mark(), time.Now()
+		defer t.removeCopies()
+		for n := range copies {
+			one := t.target.sample.DeepCopy()
+			one.SetName(copyName(t.target.sample, n))
+			one.Object["spec"] = t.renamed(one.Object["spec"], one.GetName())
+			if err := t.put(one); err != nil {
+				return skipped("copies of the sample cannot exist: %v", err), nil
+			}
+		}
+		var last string
+		err := t.eventually(80*time.Second, func() (err error) {
+			last, err = t.notServed(mark, last)
+			return err
+		})
+		took := time.Since(begin)
+		if refused := beingRefused(t.writes(mark)); err != nil && refused != nil {
+			return skipped("copies of the sample cannot be served at the same time: %v", refused), nil
+		}
+		if full := t.podsWithoutNode(); err != nil && full != "" {
+			return skipped("the pods of the copies do not fit on the simulated nodes: %s", full), nil
+		}
+		if err != nil {
+			return failed("after %v, %v", took.Round(time.Second), err), nil
+		}
+		if err := t.quietWithin(30*time.Second, 2*time.Second); err != nil {
+			return failed("all are served after %.1f s, but in the next 30 s %v", took.Seconds(), err), t.ctx.Err()
+		}
+		each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
+		resident, _ := fixture.RSS(t.operator.Process().PID()) // 0 when it is unknown
+		words := fmt.Sprintf("the last one, %s, after %.1f s; %.1f requests each, of them %.1f writes, and %.0f writes for a "+
+			"single sample; the process uses %d MiB", last, took.Seconds(), float64(t.fixture.Ledger.Count(t.mine(mark)))/copies,
+			each, alone, resident>>20)
+		if each > 2*alone+1 {
+			return failed("each of many samples costs more than a single sample: %s", words), nil
+		}
+		return passed("%s", words), nil
+	})
+}
+
+// podsWithoutNode is the reason of the scheduler why a pod gets no node; empty when each pod has one.
+func (t *trial) podsWithoutNode() string {
+	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, p := range pods.Items {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+				return c.Message
+			}
+		}
+	}
+	return ""
+}
+
+func copyName(sample *unstructured.Unstructured, n int) string {
+	return fmt.Sprintf("%s-%d", sample.GetName(), n)
+}
+
+// nameFor is the name that a child has for a copy of the sample.
+func (t *trial) nameFor(c child, sampleCopy string) string {
+	own := t.target.sample.GetName()
+	if strings.Contains(c.Name, own) {
+		return strings.Replace(c.Name, own, sampleCopy, 1)
+	}
+	return c.Name + strings.TrimPrefix(sampleCopy, own)
+}
+
+// renamed is a value of a copy's spec. A spec may have the name of a child: copies with the same name would share
+// that child.
+func (t *trial) renamed(value any, sampleCopy string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = t.renamed(inner, sampleCopy)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = t.renamed(inner, sampleCopy)
+		}
+	case string:
+		if i := slices.IndexFunc(t.owns(), func(c child) bool { return c.Name == v }); i >= 0 {
+			return t.nameFor(t.owns()[i], sampleCopy)
+		}
+	}
+	return value
+}
+
+// notServed returns the first copy that is not served, and an error as long as there is one. A copy is served when it
+// reports that it is ready, and the operator has changed an object for it.
+func (t *trial) notServed(mark int, before string) (string, error) {
+	list, err := t.samples().List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return before, err
+	}
+	changed := map[string]bool{}
+	for _, e := range t.changes(mark) {
+		changed[e.Name] = true
+	}
+	var waiting []string
+	for _, u := range list.Items {
+		name := u.GetName()
+		touched := changed[name] || slices.ContainsFunc(t.children, func(c child) bool {
+			return changed[t.nameFor(c, name)]
+		})
+		if isReady(t.target.Ready, &u) != nil || !touched {
+			waiting = append(waiting, name)
+		}
+	}
+	if len(waiting) == 0 {
+		return before, nil
+	}
+	return waiting[0], fmt.Errorf("%d of %d are not served, such as %s", len(waiting), copies, waiting[0])
+}
+
+// removeCopies deletes the copies where they are not in a namespace that goes with the trial.
+func (t *trial) removeCopies() {
+	if t.target.Namespace == "" && !t.target.cluster {
+		return
+	}
+	for n := range copies {
+		_ = t.samples().Delete(t.ctx, copyName(t.target.sample, n), metav1.DeleteOptions{})
+	}
+	_ = t.eventually(20*time.Second, func() error {
+		list, err := t.samples().List(t.ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("%d copies are left", len(list.Items))
+		}
+		return err
+	})
+}

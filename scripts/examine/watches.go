@@ -1,0 +1,122 @@
+package examine
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/proxy"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// A watchFault ends the operator's watches.
+type watchFault struct {
+	name string
+	end  func(*proxy.Stream) error
+	fast bool
+}
+
+var watchFaults = []watchFault{
+	{"watches that were frozen and cut", func(s *proxy.Stream) error { s.Cut(); return nil }, false},
+	{"watches that end with 410 Gone", (*proxy.Stream).Expire, true},
+	{"watches that end as they do every few minutes", func(s *proxy.Stream) error { s.End(); return nil }, false},
+}
+
+// watchesLost deletes a child while the operator receives no events, and then ends its watches.
+func (t *trial) watchesLost(w watchFault) (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
+		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}}})
+	defer freeze.Release()
+	c := t.owns()[0]
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	if err := fixture.Pause(t.ctx, time.Second); err != nil {
+		return Finding{}, err
+	}
+	freeze.Remove()
+	mark := t.fixture.Ledger.Mark()
+	for _, s := range t.fixture.Proxy.Streams(ledger.Match{Users: []string{t.operator.user.Name}}) {
+		if err := w.end(s); err != nil {
+			s.Cut()
+		}
+	}
+	freeze.Release()
+	begin := time.Now()
+	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return failed("%s was deleted meanwhile, and 40 s later: %v", c, err).with(lines(t.writes(mark))...), t.ctx.Err()
+	}
+	return passed("%s was deleted meanwhile, and was back %.1f s later, with %d writes", c, time.Since(begin).Seconds(),
+		len(t.writes(mark))), nil
+}
+
+// watchesFrozen creates the sample while the operator receives no events about its children: the connections stay
+// open, and the operator's caches lack its own writes.
+func (t *trial) watchesFrozen() (Finding, error) {
+	var kinds []string
+	for _, c := range t.children {
+		kinds = append(kinds, ledgerName(c))
+	}
+	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
+		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}, Resources: kinds}})
+	defer freeze.Release()
+	if freeze.Fired() == 0 {
+		return skipped("it watches none of its children"), nil
+	}
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	if err != nil {
+		return Finding{}, err
+	}
+	freeze.Release()
+	begin := time.Now()
+	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return Finding{}, err
+	}
+	if w.hot() {
+		return failed("a hot loop: %v, while it received no events about its children", w).with(lines(w.entries)...), nil
+	}
+	return passed("%v while it received no events about its children; as undisturbed %.1f s after the end", w,
+		time.Since(begin).Seconds()), nil
+}
+
+// apiServerKilled stops the API server for some seconds.
+func (t *trial) apiServerKilled() (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
+		return Finding{}, err
+	}
+	if err := errors.Join(fixture.Pause(t.ctx, 3*time.Second), t.fixture.Repair(t.ctx)); err != nil {
+		return Finding{}, err
+	}
+	begin := time.Now()
+	survived := t.operator.Running()
+	if !survived { // the operator may end: Kubernetes starts it again
+		if err := t.operator.start(t.ctx); err != nil {
+			return Finding{}, err
+		}
+	}
+	c := t.owns()[0]
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	if err := t.eventually(60*time.Second, t.asUndisturbed); err != nil {
+		return Finding{}, err
+	}
+	how := "the operator stayed alive"
+	if !survived {
+		how = "the operator ended and was started again"
+	}
+	return passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds()), nil
+}

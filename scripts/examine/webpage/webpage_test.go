@@ -1,0 +1,29 @@
+package webpage
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.html")
+	markdown := "# A page\n\n| check | verdict |\n| --- | --- |\n| a | <script>alert(1)</script> |\n"
+	if err := Write(file, "<a title>", markdown); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	for _, want := range []string{"<title>&lt;a title&gt;</title>", `<h1 id="a-page">A page</h1>`, "<th>check</th>", "<td>a</td>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "<script>") {
+		t.Errorf("HTML of a report is HTML of the page:\n%s", page)
+	}
+}
