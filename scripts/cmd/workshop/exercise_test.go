@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"github.com/creack/pty"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
-	"example.com/operator-workshop/scripts/internal/tools"
 )
 
 // learner is a reader with her own checkout: its files are links to the files of this checkout, work/ and .workshop/
@@ -55,14 +53,7 @@ func newLearner(t *testing.T) *learner {
 	if err := os.Mkdir(filepath.Join(l.root, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	link(filepath.Join(real, "bin"), filepath.Join(l.root, "bin"),
-		slices.Concat(tools.Local, []string{"workshop", ".lock", ".stamps"})...)
-	for _, program := range tools.Local { // a link is no built program, and would be built again
-		place(t, filepath.Join(real, "bin", program), filepath.Join(l.root, "bin", program))
-	}
-	if err := os.CopyFS(filepath.Join(l.root, "bin", ".stamps"), os.DirFS(filepath.Join(real, "bin", ".stamps"))); err != nil {
-		t.Fatal(err)
-	}
+	link(filepath.Join(real, "bin"), filepath.Join(l.root, "bin"), "workshop", ".lock")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(l.root, "bin",
 		"workshop"), ".")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -76,21 +67,6 @@ func newLearner(t *testing.T) *learner {
 		}
 	})
 	return l
-}
-
-// place puts a program at another path, by another link to it where that is possible.
-func place(t *testing.T, from, to string) {
-	t.Helper()
-	if os.Link(from, to) == nil {
-		return
-	}
-	data, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, data, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (l *learner) command(args ...string) *exec.Cmd {

@@ -3,7 +3,6 @@ package tools
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -83,7 +82,7 @@ func (r repository) mustHave(version string) {
 	if got := strings.TrimSpace(string(out)); err != nil || got != "hello "+version {
 		r.t.Errorf("the program says %q (%v), wanted version %s", got, err, version)
 	}
-	if left, _ := os.ReadDir(r.Bin()); len(left) != 3 { // .lock, .stamps, hello
+	if left, _ := os.ReadDir(r.Bin()); len(left) != 2 { // .lock, hello
 		r.t.Errorf("bin/ has %v", left)
 	}
 }
@@ -178,34 +177,17 @@ func TestTheFirstTimeIsAnnounced(t *testing.T) {
 func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
-	program, stamp := filepath.Join(r.Bin(), "hello"), r.stampPath("hello")
+	program := filepath.Join(r.Bin(), "hello")
 	for what, err := range map[string]func() error{
 		"the program is missing":        func() error { return os.Remove(program) },
 		"the program is empty":          func() error { return os.Truncate(program, 0) },
 		"the program has half its size": func() error { return os.Truncate(program, 1<<18) },
-		"the program is not executable": func() error { return os.Chmod(program, 0o644) },
-		"another program of its size and time is in its place": func() error {
-			was, err := os.Stat(program)
-			if err != nil {
-				return err
-			}
-			other := make([]byte, was.Size())
-			return errors.Join(os.WriteFile(program+".new", other, 0o755), os.Rename(program+".new", program),
-				os.Chtimes(program, was.ModTime(), was.ModTime()))
+		"another program in its place": func() error {
+			self, err := os.ReadFile(os.Args[0])
+			return errors.Join(err, os.Remove(program), os.WriteFile(program, self, 0o755))
 		},
-		"another program was written into its file": func() error {
-			was, err := os.Stat(program)
-			if err != nil {
-				return err
-			}
-			return errors.Join(os.WriteFile(program, make([]byte, was.Size()), 0o755),
-				os.Chtimes(program, was.ModTime(), was.ModTime()))
-		},
-		"the stamp is missing":      func() error { return os.Remove(stamp) },
-		"the stamp is half-written": func() error { return os.Truncate(stamp, 10) },
-		"all stamps are missing":    func() error { return os.RemoveAll(filepath.Dir(stamp)) },
 		"a build was killed": func() error {
-			return errors.Join(os.MkdirAll(r.Bin()+"/.build-1/x", 0o755), os.Remove(stamp))
+			return errors.Join(os.MkdirAll(filepath.Join(r.Bin(), ".build", "x"), 0o755), os.Remove(program))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -217,29 +199,26 @@ func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 	}
 }
 
-func TestACopyOfAProgramIsNotBuiltAgain(t *testing.T) {
+// A bundle has programs of other machines. Those of the pinned versions are not compiled.
+func TestAPinnedProgramIsAdopted(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
-	program := filepath.Join(r.Bin(), "hello")
-	data, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(program), os.WriteFile(program, data, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	before := r.out.String()
-	r.mustHave("v2.0.0")
-	if err := r.ensure(); err != nil || strings.Contains(strings.TrimPrefix(r.out.String(), before), "building") {
-		t.Errorf("%v\n%s", err, r.out)
-	}
-	stamp, err := os.ReadFile(r.stampPath("hello"))
-	identified, failed := identity(program)
-	if err := errors.Join(err, failed); err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf(" sha256:%x\n%s", sha256.Sum256(data), identified); !strings.HasSuffix(string(stamp), want) {
-		t.Errorf("the stamp is %q, wanted %q at its end", stamp, want)
+	ready := t.TempDir()
+	for pinned, wanted := range map[string]bool{"v2.0.0": true, "v2.0.1": false} {
+		r.pin("v2.0.0")
+		r.mustBuild("v2.0.0")
+		if err := os.Rename(filepath.Join(r.Bin(), "hello"), filepath.Join(ready, "hello")); err != nil {
+			t.Fatal(err)
+		}
+		r.pin(pinned)
+		r.out.Reset()
+		if err := r.Adopt(ready); err != nil {
+			t.Fatal(err)
+		}
+		r.mustBuild(pinned)
+		if adopted := r.out.Len() == 0; adopted != wanted {
+			t.Errorf("with the pin %s, v2.0.0 was adopted: %v", pinned, adopted)
+		}
 	}
 }
 
@@ -254,7 +233,7 @@ func TestAFailedBuildLeavesTheOldProgram(t *testing.T) {
 		t.Errorf("a tool that nobody knows: %v", err)
 	}
 	if err := r.Ensure(t.Context(), "unpinned"); err == nil ||
-		!strings.Contains(err.Error(), "pins no module for unpinned") {
+		!strings.Contains(err.Error(), "package example.test/unpinned") {
 		t.Errorf("a tool that is not pinned: %v", err)
 	}
 }
@@ -456,11 +435,17 @@ func TestAToolThatHasAModuleOfItsOwn(t *testing.T) {
 	r := newRepository(t)
 	r.Tools = append(r.Tools, Tool{Name: "other", Package: "example.test/other", Module: "other", Tags: "tagged",
 		Versions: []string{"main.version"}})
-	r.write("../other/go.mod", "module example.test/others\n\ngo 1.26.0\n\ntool example.test/other\n\n"+
-		"require example.test/other v1.0.0\n\nreplace example.test/other => ./other\n")
+	pin := func(library string) {
+		r.write("../other/go.mod", "module example.test/others\n\ngo 1.26.0\n\nrequire example.test/other v1.0.0\n"+
+			"require example.test/library "+library+"\n\nreplace example.test/other => ./other\n"+
+			"replace example.test/library => ./library\n")
+	}
+	pin("v1.0.0")
+	r.write("../other/library/go.mod", "module example.test/library\n\ngo 1.26.0\n")
+	r.write("../other/library/library.go", "package library\n")
 	r.write("../other/go.sum", "")
-	r.write("../other/other/go.mod", "module example.test/other\n\ngo 1.26.0\n")
-	r.write("../other/other/main.go", "package main\n\nvar version, tag string\n\nfunc main() { println(version + tag) }\n")
+	r.write("../other/other/go.mod", "module example.test/other\n\ngo 1.26.0\n\nrequire example.test/library v1.0.0\n")
+	r.write("../other/other/main.go", "package main\n\nimport _ \"example.test/library\"\n\nvar version, tag string\n\nfunc main() { println(version + tag) }\n")
 	r.write("../other/other/tagged.go", "//go:build tagged\n\npackage main\n\nfunc init() { tag = \" tagged\" }\n")
 	if err := r.Ensure(t.Context(), "hello", "other"); err != nil {
 		t.Fatal(err)
@@ -471,14 +456,9 @@ func TestAToolThatHasAModuleOfItsOwn(t *testing.T) {
 			t.Errorf("%s prints %q (%v), wanted %q", name, got, err, want)
 		}
 	}
-	before := r.stampPath("hello")
-	r.write("../other/go.sum", "\n") // a changed pin in one module is not a reason to build the tools of another
-	stamp, err := os.ReadFile(before)
-	if err != nil || r.ensure() != nil {
-		t.Fatal(err)
-	}
-	if after, err := os.ReadFile(before); err != nil || string(after) != string(stamp) {
-		t.Errorf("the other program was built again: %q, %q, %v", stamp, after, err)
+	pin("v1.0.1")
+	if wanted, err := r.outdated(r.Bin(), []string{"hello", "other"}); err != nil || len(wanted) != 1 || wanted[0].Name != "other" {
+		t.Errorf("after the change of a dependency of other, these tools are built again: %v, %v", wanted, err)
 	}
 }
 
@@ -497,5 +477,26 @@ func TestWarmLinksNoProgram(t *testing.T) {
 	stale, err := r.countStale(t.Context(), module, []string{"example.test/program/library"}, r.Report.Meter(""))
 	if err != nil || stale != 0 {
 		t.Errorf("the library: %d stale packages, %v", stale, err)
+	}
+}
+
+func TestAProgramIsLinkedWhenAPackageHasChanged(t *testing.T) {
+	r := newRepository(t)
+	var before os.FileInfo
+	for step, linked := range []bool{true, false, true} {
+		if step == 2 {
+			r.pin("v2.0.1")
+		}
+		if err := r.Program(t.Context(), filepath.Join(r.moduleDir(""), "hello"), ".", "hello"); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Stat(filepath.Join(r.Bin(), "hello"))
+		if err != nil || os.SameFile(before, after) == linked {
+			t.Errorf("step %d: it should be linked: %v (%v)", step, linked, err)
+		}
+		before = after
+	}
+	if left, _ := os.ReadDir(r.Bin()); len(left) != 1 {
+		t.Errorf("bin/ has %v", left)
 	}
 }
