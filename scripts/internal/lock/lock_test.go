@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // TestMain lets this program act as another process: it takes the lock and holds it until it is killed or its standard
@@ -33,15 +35,11 @@ func hold(t *testing.T, path string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "LOCK_TEST_HOLD="+path)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := cmd.StdinPipe(); err != nil { // stays open until Wait
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held: <nil>\n" {
 		t.Fatalf("the other process says %q (%v)", line, err)
@@ -57,9 +55,7 @@ func TestAWaiterLearnsTheOwnerAndFollowsIt(t *testing.T) {
 	}
 	calls := 0
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	release, err := Acquire(t.Context(), path, func(owner string) {
 		calls++
 		if want := fmt.Sprintf("%d on %s", other.Process.Pid, host); owner != want {
@@ -89,13 +85,9 @@ func TestAWaiterCanBeInterrupted(t *testing.T) {
 func TestALockOutlivesItsFileOnlyForItsHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	hold(t, path)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(path))
 	f, err := Try(path) // a new file, a new lock
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	if _, err := Try(path); !errors.Is(err, ErrHeld) {
 		t.Errorf("the new lock excludes nobody: %v", err)
@@ -135,9 +127,7 @@ func TestAskersDoNotTakeEachOtherForTheHolder(t *testing.T) {
 	if held, err := Held(path); held || err != nil {
 		t.Fatalf("a lock without a file: held %v, %v", held, err)
 	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, nil, 0o600))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

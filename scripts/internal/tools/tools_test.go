@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A repository is a small repository that pins one tool, whose module is beside it, so that the tests need no network.
@@ -57,13 +59,7 @@ func newRepository(t *testing.T) repository {
 
 func (r repository) write(path, text string) {
 	r.t.Helper()
-	path = filepath.Join(r.moduleDir(""), path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Write(r.t, filepath.Join(r.moduleDir(""), path), text)
 }
 
 // pin changes the tool to another version, and the tool prints that version.
@@ -89,9 +85,7 @@ func (r repository) mustHave(version string) {
 
 func (r repository) mustBuild(version string) {
 	r.t.Helper()
-	if err := r.ensure(); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, r.ensure())
 	r.mustHave(version)
 }
 
@@ -107,9 +101,7 @@ func TestAToolIsBuiltOnceForEachVersion(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
 	before, err := os.Stat(filepath.Join(r.Bin(), "hello"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.out.Reset()
 	r.mustBuild("v2.0.0")
 	after, err := os.Stat(filepath.Join(r.Bin(), "hello"))
@@ -165,9 +157,7 @@ func TestTheFirstTimeIsAnnounced(t *testing.T) {
 		t.Error("a module cache without Kubernetes is not announced")
 	}
 	cache := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(cache, "k8s.io", "kubernetes@v1.37.1"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(cache, "k8s.io", "kubernetes@v1.37.1"), 0o755))
 	t.Setenv("GOMODCACHE", cache)
 	if r.isNew(t.Context(), "v1.37.1") {
 		t.Error("it is announced, although the sources are there")
@@ -191,9 +181,7 @@ func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if err := err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err())
 			repository{t, r.Builder, r.out}.mustBuild("v2.0.0")
 		})
 	}
@@ -207,14 +195,10 @@ func TestAPinnedProgramIsAdopted(t *testing.T) {
 	for pinned, wanted := range map[string]bool{"v2.0.0": true, "v2.0.1": false} {
 		r.pin("v2.0.0")
 		r.mustBuild("v2.0.0")
-		if err := os.Rename(filepath.Join(r.Bin(), "hello"), filepath.Join(ready, "hello")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Rename(filepath.Join(r.Bin(), "hello"), filepath.Join(ready, "hello")))
 		r.pin(pinned)
 		r.out.Reset()
-		if err := r.Adopt(ready); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.Adopt(ready))
 		r.mustBuild(pinned)
 		if adopted := r.out.Len() == 0; adopted != wanted {
 			t.Errorf("with the pin %s, v2.0.0 was adopted: %v", pinned, adopted)
@@ -299,9 +283,7 @@ var hostile = map[string]func(t *testing.T, parent string){
 		file := filepath.Join(parent, "env")
 		t.Setenv("GOENV", file)
 		text := "GOFLAGS=-mod=vendor\nGOOS=windows\nGOARCH=386\nGO111MODULE=off\nCGO_ENABLED=1\n"
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
 		for _, name := range []string{"GOFLAGS", "GOOS", "GOARCH", "GO111MODULE", "CGO_ENABLED"} {
 			t.Setenv(name, "")
 		}
@@ -355,9 +337,7 @@ echo "go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)" >
 		}, "HOME", "set it"},
 		"pins that are damaged": {func(_ *testing.T, r repository) { r.write("go.mod", "module") }, "go.mod", ""},
 		"bin/ is a file": {func(t *testing.T, r repository) {
-			if err := os.WriteFile(r.Bin(), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(r.Bin(), nil, 0o644))
 		}, "bin: not a directory", "must be writable"},
 		"bin/ is read-only": {func(t *testing.T, r repository) { mount(t, r.Bin(), "ro") }, "read-only", "must be writable"},
 		"the disk is full": {func(t *testing.T, r repository) { mount(t, r.Bin(), "size=64k") }, "no space left",
@@ -374,9 +354,7 @@ echo "go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)" >
 // mount mounts a small file system at dir, where the machine allows it.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(dir, 0o755))
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
 		t.Skipf("cannot mount here: %s", out)
 	}
@@ -447,9 +425,7 @@ func TestAToolThatHasAModuleOfItsOwn(t *testing.T) {
 	r.write("../other/other/go.mod", "module example.test/other\n\ngo 1.26.0\n\nrequire example.test/library v1.0.0\n")
 	r.write("../other/other/main.go", "package main\n\nimport _ \"example.test/library\"\n\nvar version, tag string\n\nfunc main() { println(version + tag) }\n")
 	r.write("../other/other/tagged.go", "//go:build tagged\n\npackage main\n\nfunc init() { tag = \" tagged\" }\n")
-	if err := r.Ensure(t.Context(), "hello", "other"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Ensure(t.Context(), "hello", "other"))
 	for name, want := range map[string]string{"hello": "hello v2.0.0", "other": "v1.0.0 tagged"} {
 		out, err := exec.Command(filepath.Join(r.Bin(), name)).CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
@@ -471,9 +447,7 @@ func TestWarmLinksNoProgram(t *testing.T) {
 	r.write("program/absent.s", "")
 	r.write("program/library/library.go", "package library\n\nconst Value = 1\n")
 	module := filepath.Join(r.moduleDir(""), "program")
-	if err := r.Warm(t.Context(), module); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Warm(t.Context(), module))
 	stale, err := r.countStale(t.Context(), module, []string{"example.test/program/library"}, r.Report.Meter(""))
 	if err != nil || stale != 0 {
 		t.Errorf("the library: %d stale packages, %v", stale, err)
@@ -487,9 +461,7 @@ func TestAProgramIsLinkedWhenAPackageHasChanged(t *testing.T) {
 		if step == 2 {
 			r.pin("v2.0.1")
 		}
-		if err := r.Program(t.Context(), filepath.Join(r.moduleDir(""), "hello"), ".", "hello"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.Program(t.Context(), filepath.Join(r.moduleDir(""), "hello"), ".", "hello"))
 		after, err := os.Stat(filepath.Join(r.Bin(), "hello"))
 		if err != nil || os.SameFile(before, after) == linked {
 			t.Errorf("step %d: it should be linked: %v (%v)", step, linked, err)

@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // browser opens the window in Chromium. The test fails at the end when the page violated the content security policy or
@@ -55,9 +57,7 @@ func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
 
 func do(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
 	t.Helper()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, chromedp.Run(ctx, actions...))
 }
 
 // block returns the selector of the block whose text contains a part.
@@ -178,9 +178,7 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 	check := `//button[text()="Check"]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
 	says(t, ctx, "#panel-exercises .verdict", "failed")
-	if err := os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644))
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
 	says(t, ctx, "#panel-exercises .verdict", "passed")
 	says(t, ctx, "#panel-exercises .difference", "+package main // right")
@@ -188,9 +186,7 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 
 func TestButtonsWorkWhileTheReadersProgramRunsInTheirTerminal(t *testing.T) {
 	f := start(t)
-	if err := os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644))
 	ctx := f.browser(t)
 	check := chromedp.Poll(`(() => { // the panel may be drawn again at any time
 		const check = [...document.querySelectorAll("#panel-exercises button")].find(b => b.textContent === "Check");
@@ -244,9 +240,7 @@ const closedWindow = "The window is closed: run `make open`, and use its new add
 func TestOnlyACheckCanPassAnExercise(t *testing.T) {
 	f := start(t)
 	makefile := filepath.Join(f.root, "Makefile")
-	if err := os.WriteFile(makefile, []byte("hint:\n\t@echo look\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(makefile, []byte("hint:\n\t@echo look\n"), 0o644))
 	ctx := f.browser(t)
 	hint := `//button[text()="Hint"]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(hint), chromedp.Click(hint))
@@ -331,9 +325,8 @@ func TestScreenshots(t *testing.T) {
 	if root := os.Getenv("WINDOW_ROOT"); root != "" {
 		f.Root = root
 		var err error
-		if f.pages, err = findPages(root); err != nil {
-			t.Fatal(err)
-		}
+		f.pages, err = findPages(root)
+		testkit.Must(t, err)
 	}
 	ctx := f.browser(t)
 	for _, width := range []int64{1024, 1280, 1920} {
@@ -343,9 +336,7 @@ func TestScreenshots(t *testing.T) {
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 				chromedp.Navigate("http://"+f.host()+"/"+os.Getenv("WINDOW_PAGE")), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
 				chromedp.WaitVisible("figure.picture img"), chromedp.CaptureScreenshot(&shot))
-			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d-%s.png", width, scheme)), shot, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d-%s.png", width, scheme)), shot, 0o644))
 		}
 	}
 }

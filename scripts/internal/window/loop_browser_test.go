@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // demo has the records of a run of the demo, which a lens has written, and the objects of its cluster in the middle of
@@ -35,20 +36,9 @@ func startDemo(t *testing.T) *fixture {
 func startChanging(t *testing.T) (*fixture, *changing) {
 	t.Helper()
 	f := start(t)
-	data, err := os.ReadFile(demoLedger)
-	if err == nil {
-		err = os.WriteFile(f.Ledger, data, 0o644)
-	}
+	testkit.Write(t, f.Ledger, testkit.Read(t, demoLedger))
 	var objects answers
-	if err == nil {
-		data, err = os.ReadFile(demoObjects)
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &objects)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(testkit.Read(t, demoObjects)), &objects))
 	c := &changing{answers: objects}
 	f.Objects = func() (Reader, error) { return c, nil }
 	return f, c
@@ -74,9 +64,7 @@ func (f *fixture) append(t *testing.T, records ...loop.Record) {
 	if err == nil {
 		err = file.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // openLoop shows the loop, and waits for its records.
@@ -196,15 +184,11 @@ func TestTheLoopOfANewClusterBeginsAnew(t *testing.T) {
 	identify("one")
 	ctx := f.openLoop(t)
 	says(t, ctx, ".arrows", "create mywebs myweb")
-	if err := os.Remove(f.Ledger); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(f.Ledger))
 	says(t, ctx, ".loop-status", "No local cluster with the lens runs")
 	identify("two")
 	ledger, err := loop.Create(f.Ledger, loop.Limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = ledger.Close() })
 	says(t, ctx, ".loop-status", "a new cluster, since")
 	says(t, ctx, ".loop-status", "nothing has passed yet")
@@ -352,9 +336,7 @@ func TestScreenshotsOfTheLoop(t *testing.T) {
 		t.Helper()
 		var shot []byte
 		do(t, ctx, chromedp.Sleep(400*time.Millisecond), chromedp.CaptureScreenshot(&shot))
-		if err := os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o644))
 	}
 	for _, width := range []int64{1024, 1280, 1920} {
 		for _, scheme := range []string{"light", "dark"} {
