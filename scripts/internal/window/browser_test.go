@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -312,31 +311,5 @@ func TestPicturesAreDrawn(t *testing.T) {
 		chromedp.Evaluate(`pane.scrollWidth > pane.clientWidth`, &tooWide))
 	if tooWide {
 		t.Error("a wide picture makes the page wider than its pane")
-	}
-}
-
-// TestScreenshots writes pictures into WINDOW_SCREENSHOTS, for a person to look at.
-func TestScreenshots(t *testing.T) {
-	folder := os.Getenv("WINDOW_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("WINDOW_SCREENSHOTS names no folder")
-	}
-	f := start(t)
-	if root := os.Getenv("WINDOW_ROOT"); root != "" {
-		f.Root = root
-		var err error
-		f.pages, err = findPages(root)
-		testkit.Must(t, err)
-	}
-	ctx := f.browser(t)
-	for _, width := range []int64{1024, 1280, 1920} {
-		for _, scheme := range []string{"light", "dark"} {
-			var shot []byte
-			do(t, ctx, chromedp.EmulateViewport(width, width*5/8),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.Navigate("http://"+f.host()+"/"+os.Getenv("WINDOW_PAGE")), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
-				chromedp.WaitVisible("figure.picture img"), chromedp.CaptureScreenshot(&shot))
-			testkit.Must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d-%s.png", width, scheme)), shot, 0o644))
-		}
 	}
 }

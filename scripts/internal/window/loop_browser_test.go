@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -318,42 +316,4 @@ func TestALongLedgerIsBounded(t *testing.T) {
 		t.Errorf("%d arrows are drawn", drawn)
 	}
 	says(t, ctx, ".arrow:last-child", "create configmaps myweb")
-}
-
-// TestScreenshotsOfTheLoop writes pictures into WINDOW_SCREENSHOTS, for a person to look at.
-func TestScreenshotsOfTheLoop(t *testing.T) {
-	folder := os.Getenv("WINDOW_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("WINDOW_SCREENSHOTS names no folder")
-	}
-	f := startDemo(t)
-	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap",
-		Message: "expected the ConfigMap web to come back within 10 s; but no request created it", At: 6}, 20)
-	ctx, cancel := chromedp.NewContext(f.openLoop(t))
-	defer cancel()
-	do(t, ctx, chromedp.Navigate(f.Address()), chromedp.WaitVisible("#tab-loop"), chromedp.Click("#tab-loop"))
-	shoot := func(name string) {
-		t.Helper()
-		var shot []byte
-		do(t, ctx, chromedp.Sleep(400*time.Millisecond), chromedp.CaptureScreenshot(&shot))
-		testkit.Must(t, os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o644))
-	}
-	for _, width := range []int64{1024, 1280, 1920} {
-		for _, scheme := range []string{"light", "dark"} {
-			name := fmt.Sprintf("loop-%d-%s", width, scheme)
-			do(t, ctx, chromedp.EmulateViewport(width, width*5/8),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.Navigate("http://"+f.host()+"/"), chromedp.WaitVisible(".tree button"))
-			shoot(name)
-			do(t, ctx, chromedp.Click("#wide"), chromedp.Click(`//div[@class="tree"]//button[contains(., "MyWeb")]`), chromedp.Focus(".arrows"),
-				chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowLeft))
-			shoot(name + "-wide")
-			const choose = `{ const s = document.querySelector(".loop select"); s.value = "04.1"; s.dispatchEvent(new Event("change")); }`
-			do(t, ctx, chromedp.Evaluate(choose, nil), chromedp.WaitVisible(".mark", chromedp.ByQuery))
-			shoot(name + "-check")
-		}
-	}
-	do(t, ctx, chromedp.EmulateViewport(1280, 800), chromedp.Navigate("http://"+f.host()+"/"), chromedp.WaitVisible(".tree button"),
-		chromedp.Click("#projector"), chromedp.KeyEvent("l", chromedp.KeyModifiers(1)))
-	shoot("loop-projector")
 }

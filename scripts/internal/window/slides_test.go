@@ -104,10 +104,9 @@ const measured = `(() => {
   return wrong.join(", ");
 })()`
 
-// TestEachSlideFits shows every slide, also with all its steps. SLIDES_SHOTS names a folder for pictures of them.
+// TestEachSlideFits shows every slide.
 func TestEachSlideFits(t *testing.T) {
 	all := slideTitles(t)
-	folder := os.Getenv("SLIDES_SHOTS")
 	for _, size := range [][2]int64{{1280, 720}, {1280, 800}, {1920, 1080}} {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			f := withSlides(t)
@@ -123,13 +122,6 @@ func TestEachSlideFits(t *testing.T) {
 				if wrong != "" {
 					t.Errorf("slide %d, %q: %s", number, title, wrong)
 				}
-				if folder == "" {
-					continue
-				}
-				var shot []byte
-				do(t, ctx, toLastStep(), chromedp.CaptureScreenshot(&shot))
-				name := fmt.Sprintf("%dx%d-%02d.png", size[0], size[1], number)
-				testkit.Must(t, os.WriteFile(filepath.Join(folder, name), shot, 0o644))
 			}
 		})
 	}
