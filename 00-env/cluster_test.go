@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/operator-workshop/00-env/internal/lookaround"
+	"example.com/operator-workshop/00-env/internal/testenv"
 )
 
 // The tests named TestCluster… pass on every cluster, with simulated or real nodes.
@@ -28,9 +29,7 @@ var pinned = regexp.MustCompile(`k8s\.io/client-go v0\.(\d+)\.(\d+)`)
 func libraryVersion(t *testing.T) (minor, full string) {
 	t.Helper()
 	mod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	m := pinned.FindSubmatch(mod)
 	if m == nil {
 		t.Fatal("go.mod does not require k8s.io/client-go")
@@ -157,9 +156,7 @@ func TestClusterIsExplained(t *testing.T) {
 func create(t *testing.T, c kubernetes.Interface, ns string, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
 	stored, err := c.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return stored
 }
 
@@ -185,9 +182,7 @@ func rolledOut(t *testing.T, c kubernetes.Interface, ns, name string) func() err
 func replicaSets(t *testing.T, c kubernetes.Interface, ns string) map[string]int32 {
 	t.Helper()
 	list, err := c.AppsV1().ReplicaSets(ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	result := map[string]int32{}
 	for _, rs := range list.Items {
 		result[rs.Name] = rs.Status.Replicas
@@ -199,9 +194,7 @@ func replicaSets(t *testing.T, c kubernetes.Interface, ns string) map[string]int
 func pods(t *testing.T, c kubernetes.Interface, ns string) []corev1.Pod {
 	t.Helper()
 	list, err := c.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return list.Items
 }
 
@@ -209,9 +202,7 @@ func pods(t *testing.T, c kubernetes.Interface, ns string) []corev1.Pod {
 func configMaps(t *testing.T, c kubernetes.Interface, ns string) map[string][]metav1.OwnerReference {
 	t.Helper()
 	list, err := c.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	result := map[string][]metav1.OwnerReference{}
 	for _, cm := range list.Items {
 		result[cm.Name] = cm.OwnerReferences

@@ -15,15 +15,11 @@ import (
 // Another user of the machine neither reads nor writes the etcd of a test: its port answers only about its health.
 func TestTheEtcdOfATestIsPrivate(t *testing.T) {
 	folder, err := os.MkdirTemp("", "etcd-test-") // the path of a socket must be short, and that of t.TempDir is long
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer os.RemoveAll(folder)
 	t.Setenv("TMPDIR", folder)
 	env, err := testenv.NewEnvironment()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer func() {
 		if err := env.Stop(); err != nil {
 			t.Error(err)
@@ -39,9 +35,7 @@ func TestTheEtcdOfATestIsPrivate(t *testing.T) {
 	every := fmt.Sprintf(`{"key":%q,"range_end":%[1]q}`, base64.StdEncoding.EncodeToString([]byte{0}))
 	for _, path := range []string{"/v3/kv/range", "/v3/kv/put"} {
 		answer, err := http.Post(etcd+path, "application/json", strings.NewReader(every))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		text, err := io.ReadAll(io.LimitReader(answer.Body, 200))
 		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusNotFound {

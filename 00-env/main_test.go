@@ -89,9 +89,7 @@ func cluster(t *testing.T) *rest.Config {
 		return local(t).Config
 	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	cfg.QPS = -1 // no limit on the client's side: a test must not wait for itself
 	return cfg
 }
@@ -100,9 +98,7 @@ func cluster(t *testing.T) *rest.Config {
 func envtest(t *testing.T) *rest.Config {
 	t.Helper()
 	cfg, err := startAPIServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return cfg
 }
 
@@ -110,9 +106,7 @@ func envtest(t *testing.T) *rest.Config {
 func newClient(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return c
 }
 
@@ -121,9 +115,7 @@ func newNamespace(t *testing.T, c kubernetes.Interface) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "chapter-00-"}}
 	ns, err := c.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctx := context.WithoutCancel(t.Context()) // t.Context() ends before cleanup begins
 	t.Cleanup(func() {
 		err := c.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{})

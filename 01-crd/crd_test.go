@@ -37,9 +37,7 @@ func TestMain(m *testing.M) {
 func TestEveryFieldIsDescribed(t *testing.T) {
 	obj := readObject(t, contract)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd))
 	described := 0
 	var check func(path string, schema *apiextensionsv1.JSONSchemaProps)
 	check = func(path string, schema *apiextensionsv1.JSONSchemaProps) {
@@ -160,9 +158,7 @@ func TestTheLongestPageCanBeAppliedAndServed(t *testing.T) {
 func maxLengthOfPage(t *testing.T) int {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(readObject(t, contract).Object, crd); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(readObject(t, contract).Object, crd))
 	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	limit := spec.Properties["pageContentHtml"].MaxLength
 	if limit == nil {
@@ -231,9 +227,7 @@ func TestUnknownFields(t *testing.T) {
 			cfg := rest.CopyConfig(server)
 			cfg.WarningHandlerWithContext = warnings
 			c, err := client.New(cfg, client.Options{FieldValidation: mode})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			web := newMyWeb("unknown", maps.Clone(spec))
 			create(t, c, web)
 

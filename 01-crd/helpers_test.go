@@ -20,6 +20,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/01-crd/internal/testenv"
 )
 
 const (
@@ -31,9 +33,7 @@ const (
 func newClient(t *testing.T, cfg *rest.Config) client.Client {
 	t.Helper()
 	c, err := client.New(cfg, client.Options{FieldValidation: metav1.FieldValidationStrict})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return c
 }
 
@@ -41,9 +41,7 @@ func newClient(t *testing.T, cfg *rest.Config) client.Client {
 func readObject(t *testing.T, path string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	obj := &unstructured.Unstructured{}
 	if err := yaml.UnmarshalStrict(data, obj); err != nil {
 		t.Fatalf("%s: %v", path, err)
@@ -77,9 +75,7 @@ func mergePatch(patch string) client.Patch {
 // create creates the MyWeb and deletes it when the test ends.
 func create(t *testing.T, c client.Client, web *unstructured.Unstructured) {
 	t.Helper()
-	if err := c.Create(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Create(t.Context(), web))
 	ctx := context.WithoutCancel(t.Context()) // t.Context() ends before cleanup begins
 	t.Cleanup(func() {
 		if err := client.IgnoreNotFound(c.Delete(ctx, web)); err != nil {
@@ -92,9 +88,7 @@ func create(t *testing.T, c client.Client, web *unstructured.Unstructured) {
 func get(t *testing.T, c client.Client, name string) *unstructured.Unstructured {
 	t.Helper()
 	web := newMyWeb(name, nil)
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(web), web))
 	return web
 }
 
@@ -126,14 +120,10 @@ func checkRefused(err error, path, sentence string) error {
 func readRefusal(t *testing.T, path string) (field, sentence string) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer f.Close()
 	line, err := bufio.NewReader(f).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "# refused: ")
 	field, sentence, found := strings.Cut(rest, ": ")
 	if !ok || !found {

@@ -28,14 +28,10 @@ type kubectl struct {
 func newKubectl(t *testing.T, cfg *rest.Config) *kubectl {
 	t.Helper()
 	assets, err := testenv.Assets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	home := t.TempDir()
 	kubeconfig := filepath.Join(home, "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfigFor(cfg), kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, clientcmd.WriteToFile(kubeconfigFor(cfg), kubeconfig))
 	return &kubectl{t: t, bin: filepath.Join(assets, "kubectl"), env: append(os.Environ(),
 		"KUBECONFIG="+kubeconfig, "HOME="+home, "KUBECACHEDIR="+filepath.Join(home, "cache"))}
 }
@@ -71,13 +67,9 @@ func (k *kubectl) run(args ...string) (output string, code int) {
 func (k *kubectl) applyObject(t *testing.T, obj *unstructured.Unstructured) {
 	t.Helper()
 	data, err := json.Marshal(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	file := filepath.Join(t.TempDir(), "object.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.WriteFile(file, data, 0o600))
 	if out, code := k.run("apply", "-f", file); code != 0 {
 		t.Fatalf("kubectl apply: exit code %d\n%.500s", code, out)
 	}

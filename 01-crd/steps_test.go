@@ -112,9 +112,7 @@ func TestRulesAtTheRootAreForNewObjectsOnly(t *testing.T) {
 			t.Errorf("write %s of an object with an odd name: %v", what, err)
 		}
 	}
-	if err := c.Delete(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Delete(t.Context(), web))
 	if err := c.Patch(t.Context(), web, mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
 		t.Errorf("remove the finalizer of an object with an odd name: %v", err)
 	}
@@ -131,9 +129,7 @@ func applyCRD(t *testing.T, c client.Client, path string) {
 	t.Helper()
 	crd := readObject(t, path)
 	err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("steps"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	eventually(t, func() error {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
 			return err

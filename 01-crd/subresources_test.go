@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/01-crd/internal/testenv"
 )
 
 // observed is a status as an operator will write it.
@@ -104,14 +106,10 @@ func TestScale(t *testing.T) {
 	web := newMyWeb("site", map[string]any{"image": "nginx", "nodePortNumber": int64(30100)})
 	create(t, c, web)
 	web.Object["status"] = observed()
-	if err := c.Status().Update(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Status().Update(t.Context(), web))
 
 	scale := newScale()
-	if err := c.SubResource("scale").Get(t.Context(), web, scale); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.SubResource("scale").Get(t.Context(), web, scale))
 	want := map[string]any{
 		"spec":   map[string]any{"replicas": int64(1)},
 		"status": map[string]any{"replicas": int64(2), "selector": observed()["selector"]},

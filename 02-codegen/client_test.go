@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	"example.com/operator-workshop/02-codegen/internal/testenv"
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 	webv1ac "example.com/operator-workshop/02-codegen/pkg/generated/applyconfiguration/myweb/v1"
 	typedv1 "example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/typed/myweb/v1"
@@ -35,9 +36,7 @@ func TestApplyOwnsWhatItSends(t *testing.T) {
 	}
 	must := func(web *webv1.MyWeb, err error) webv1.MyWebSpec {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		return web.Spec
 	}
 
@@ -86,9 +85,7 @@ func TestApplyStatusMergesConditionsByType(t *testing.T) {
 		_, err := webs.ApplyStatus(t.Context(),
 			webv1ac.MyWeb("shop", "").WithStatus(webv1ac.MyWebStatus().WithConditions(condition)),
 			metav1.ApplyOptions{FieldManager: manager})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 	}
 
 	apply("one", "Available", metav1.ConditionTrue)

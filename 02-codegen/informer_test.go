@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
+	"example.com/operator-workshop/02-codegen/internal/testenv"
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned"
 	"example.com/operator-workshop/02-codegen/pkg/generated/informers/externalversions"
@@ -61,9 +62,7 @@ func newFactory(t *testing.T, client versioned.Interface, namespace string) exte
 func start(t *testing.T, factory externalversions.SharedInformerFactory) {
 	t.Helper()
 	factory.StartWithContext(t.Context())
-	if err := factory.WaitForCacheSyncWithContext(t.Context()).AsError(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, factory.WaitForCacheSyncWithContext(t.Context()).AsError())
 }
 
 // The indexer is the cache, the lister a typed reader of it; both follow the API server.
@@ -78,9 +77,7 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	byImage := informerv1.MyWebIndexers{"image": func(web *webv1.MyWeb) ([]string, error) {
 		return []string{web.Spec.Image}, nil
 	}}
-	if err := informer.TypedInformer().AddTypedIndexers(byImage); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, informer.TypedInformer().AddTypedIndexers(byImage))
 	recorded := &recorder{}
 	if _, err := informer.TypedInformer().AddTypedEventHandler(recorded.events()); err != nil {
 		t.Fatal(err)
@@ -92,9 +89,7 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	if _, err := webs.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := webs.Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, webs.Delete(t.Context(), "b", metav1.DeleteOptions{}))
 	create(t, webs, newMyWeb("e"))
 
 	g.Eventually(func() []string { // the last event of each
@@ -104,19 +99,13 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	}, 10*time.Second).Should(gomega.Equal([]string{"add c", "add d", "add e", "delete b", "update a"}))
 
 	truth, err := webs.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	listed, err := informer.Lister().MyWebs(namespace).List(labels.Everything())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var indexed []*webv1.MyWeb
 	for _, image := range []string{"nginx", "httpd"} {
 		found, err := informer.TypedInformer().GetTypedIndexer().ByTypedIndex("image", image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		indexed = append(indexed, found...)
 	}
 	sameAsStored(t, truth.Items, map[string][]*webv1.MyWeb{"lister": listed, "indexer": indexed})
@@ -163,9 +152,7 @@ func counting(t *testing.T) (versioned.Interface, *recorder) {
 		})
 	}))
 	client, err := versioned.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return client, sent
 }
 

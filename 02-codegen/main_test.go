@@ -29,9 +29,7 @@ func TestMain(m *testing.M) {
 func newClientset(t *testing.T) versioned.Interface {
 	t.Helper()
 	clientset, err := versioned.NewForConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return clientset
 }
 
@@ -39,14 +37,10 @@ func newClientset(t *testing.T) versioned.Interface {
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ns, err := client.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return ns.Name
 }
 
@@ -68,9 +62,7 @@ func newMyWeb(name string) *webv1.MyWeb {
 func create(t *testing.T, webs typedv1.MyWebInterface, web *webv1.MyWeb) *webv1.MyWeb {
 	t.Helper()
 	created, err := webs.Create(t.Context(), web, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return created
 }
 
@@ -78,8 +70,6 @@ func create(t *testing.T, webs typedv1.MyWebInterface, web *webv1.MyWeb) *webv1.
 func get(t *testing.T, webs typedv1.MyWebInterface, name string) *webv1.MyWeb {
 	t.Helper()
 	web, err := webs.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return web
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/02-codegen/internal/testenv"
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 )
 
@@ -42,9 +43,7 @@ func TestTheCRDHasEveryFieldOfTheTypes(t *testing.T) {
 	created := create(t, webs, want.DeepCopy())
 	created.Status = want.Status
 	got, err := webs.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
 		t.Errorf("spec (-sent +stored):\n%s", diff)
 	}

@@ -52,9 +52,7 @@ func TestWebctlWatchSelectsAndResyncs(t *testing.T) {
 func TestWebctlFailsWithASentence(t *testing.T) {
 	here, nowhere := testenv.WriteKubeconfig(t, server, newNamespace(t)), testenv.WriteKubeconfig(t, server, "default")
 	closed, err := os.ReadFile(nowhere)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if err := os.WriteFile(nowhere, []byte(strings.Replace(string(closed), server.Host, "https://127.0.0.1:1", 1)),
 		0o600); err != nil {
 		t.Fatal(err)

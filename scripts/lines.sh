@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the number of lines of the repository, by chapter and in all, beside the limits. Generated code is not counted, and
 # a file that `make sync` copies counts once: its copies, the targets in sync.yaml, do not. Packages that only tests use
-# (testenv, programtest, utils, webhooktest, testoperator) are tests. The column "around" has stages and API types,
+# (testenv, programtest, utils, webhooktest, testoperator, testkit) are tests. The column "around" has stages and API types,
 # "hardening" the packages around a finished operator.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,7 +14,7 @@ git ls-files -z '*.go' '*.md' | xargs -0 wc -l | awk '
     if (path ~ /\.md$/) return "pages"
     if (path ~ /_test\.go$/) return "tests"
     if (path ~ /zz_|\/generated\/|applyconfiguration\/|\/pkg\/client/) return ""
-    if (path ~ /\/(testenv|programtest|utils|webhooktest|testoperator)\//) return "tests"
+    if (path ~ /\/(testenv|programtest|utils|webhooktest|testoperator|testkit)\//) return "tests"
     if (path ~ /\/(stages|apis|api)\//) return "around"
     if (path ~ /\/(hardening|owned|conditions)\//) return "hardening"
     return "core"

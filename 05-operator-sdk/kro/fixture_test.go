@@ -102,9 +102,7 @@ func startKro(t *testing.T) *programtest.Process {
 // create creates an object.
 func create(t *testing.T, obj client.Object) {
 	t.Helper()
-	if err := server.Create(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.Create(t.Context(), obj))
 }
 
 // eventually waits until the check succeeds.

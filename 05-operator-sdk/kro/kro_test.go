@@ -86,9 +86,7 @@ func graphBecomesCRD(t *testing.T) {
 func changedGraph(t *testing.T) {
 	graph := testenv.ReadManifest[unstructured.Unstructured](t, "config/graph/myweb.yaml")
 	merge := `{"spec":{"schema":{"spec":{"title":"string"}}}}`
-	if err := server.Patch(t.Context(), graph, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.Patch(t.Context(), graph, client.RawPatch(types.MergePatchType, []byte(merge))))
 	eventually(t, func() error {
 		crd, err := get(t, of(crds), "mywebs.operator.k8s-summit.org")
 		if text := fmt.Sprint(crd.Object["spec"]); !strings.Contains(text, "title:") {

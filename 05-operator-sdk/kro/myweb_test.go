@@ -62,13 +62,9 @@ func threeChildren(t *testing.T) {
 
 func editedField(t *testing.T) {
 	deployment, err := get(t, &appsv1.Deployment{}, "myweb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	deployment.Spec.Replicas = new(int32(5))
-	if err := server.Update(t.Context(), deployment); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.Update(t.Context(), deployment))
 	eventually(t, func() error {
 		now, err := get(t, &appsv1.Deployment{}, "myweb")
 		if err == nil && *now.Spec.Replicas != 1 {
@@ -80,9 +76,7 @@ func editedField(t *testing.T) {
 
 func changedPage(t *testing.T) {
 	deployment, err := get(t, &appsv1.Deployment{}, "myweb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	hash := deployment.Spec.Template.Annotations["operator.k8s-summit.org/page-hash"]
 	patch(t, `{"spec":{"pageContentHtml":null,"nodePortNumber":null,"replicas":2}}`)
 	eventually(t, func() error {
@@ -101,18 +95,14 @@ func changedPage(t *testing.T) {
 // statusFollows plays the part of the Deployment's controller, which does not run here.
 func statusFollows(t *testing.T) {
 	deployment, err := get(t, &appsv1.Deployment{}, "myweb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if web, err := get(t, of(myWebs), "myweb"); err != nil || status[bool](web, "completed") {
 		t.Errorf("there are no pods, and the MyWeb is completed: %v, %v", web.Object["status"], err)
 	}
 	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: 2, UpdatedReplicas: 2,
 		ReadyReplicas: 2, AvailableReplicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable,
 			Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"}}}
-	if err := server.Status().Update(t.Context(), deployment); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.Status().Update(t.Context(), deployment))
 	eventually(t, func() error {
 		web, err := get(t, of(myWebs), "myweb")
 		if !status[bool](web, "completed") || status[int64](web, "observedGeneration") != web.GetGeneration() ||
@@ -128,9 +118,7 @@ func deletedMyWeb(t *testing.T) {
 	web := of(myWebs)
 	web.SetNamespace("default")
 	web.SetName("myweb")
-	if err := server.Delete(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.Delete(t.Context(), web))
 	for _, gone := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}, of(myWebs)} {
 		eventually(t, func() error {
 			if _, err := get(t, gone, "myweb"); !apierrors.IsNotFound(err) {
@@ -146,7 +134,5 @@ func patch(t *testing.T, merge string) {
 	web := of(myWebs)
 	web.SetNamespace("default")
 	web.SetName("myweb")
-	if err := server.Patch(t.Context(), web, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, server.Patch(t.Context(), web, client.RawPatch(types.MergePatchType, []byte(merge))))
 }

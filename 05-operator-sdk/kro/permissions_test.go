@@ -63,9 +63,7 @@ type request struct {
 func requests(t *testing.T) (all []request) {
 	t.Helper()
 	data, err := os.ReadFile(auditLog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	for line := range bytes.Lines(data) {
 		var r request
 		if json.Unmarshal(line, &r) == nil && r.User.Username == user { // the API server is still writing the last line

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/06-deploy/internal/manifests"
+	"example.com/operator-workshop/06-deploy/internal/testenv"
 )
 
 // answer reads the manifests in a reader's file, or in the solution when the reader has no file.
@@ -21,13 +22,9 @@ func answer(t *testing.T, name, solution string) []*unstructured.Unstructured {
 	if errors.Is(err, fs.ErrNotExist) {
 		data, err = os.ReadFile(solution)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	all, err := manifests.Read(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return all
 }
 
@@ -35,9 +32,7 @@ func answer(t *testing.T, name, solution string) []*unstructured.Unstructured {
 func only[T any](t *testing.T, all []*unstructured.Unstructured, kind string) T {
 	t.Helper()
 	some, err := manifests.Only[T](all, kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if len(some) != 1 {
 		t.Fatalf("there are %d objects of kind %s, want one", len(some), kind)
 	}

@@ -49,9 +49,7 @@ func readServiceVersion(t *testing.T) (s serviceVersion) {
 	if err == nil {
 		err = json.Unmarshal(data, &s)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if len(s.Spec.Install.Spec.Deployments) != 1 {
 		t.Fatal("the ClusterServiceVersion must have one Deployment")
 	}
@@ -62,13 +60,9 @@ func readServiceVersion(t *testing.T) (s serviceVersion) {
 func crd(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	root, err := testenv.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	file, err := os.Open(filepath.Join(root, "06-deploy/bundle/manifests/operator.k8s-summit.org_mywebs.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer file.Close()
 	all, err := manifests.Read(file)
 	if err != nil || len(all) != 1 {
@@ -88,9 +82,7 @@ func TestBundle(t *testing.T) {
 func (s serviceVersion) ownsTheCRD(t *testing.T) {
 	crd := crd(t)
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	var there []string
 	for _, version := range versions {
 		there = append(there, fmt.Sprint(crd.GetName(), " ", version.(map[string]any)["name"]))

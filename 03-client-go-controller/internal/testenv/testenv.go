@@ -174,3 +174,11 @@ func OnInterrupt(cleanup func()) {
 		os.Exit(130)
 	})
 }
+
+// Must ends a test at an error of a step that the test does not examine.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"os"
 
-	// Authentication plugins of cloud providers. An operator that runs outside of the cluster may need them.
+	// Authentication plugins for cloud providers, for an operator that runs outside of the cluster.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
-
-	"github.com/distribution/reference"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,7 +25,7 @@ import (
 	// +kubebuilder:scaffold:imports
 )
 
-// kubebuilder and operator-sdk insert code at the markers. This code uses scheme, setupLog and mgr.
+// kubebuilder and operator-sdk insert code at the markers. That code uses scheme, setupLog and mgr.
 var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
@@ -58,10 +56,10 @@ type options struct {
 	allowed  controller.Allowed
 }
 
-// run runs the operator until ctx ends. The error says why it could not start, or why it failed.
+// run runs the operator until ctx ends. The error is the reason why it could not start, or why it failed.
 func run(ctx context.Context, o options) error {
 	var err error
-	if o.allowed.Image, err = defaultImage(); err != nil {
+	if o.allowed.Image, err = program.DefaultImage("PGBACKUP_IMAGE", ""); err != nil {
 		return err
 	}
 	hooks, err := webhook.New(o.webhooks)
@@ -115,16 +113,4 @@ func setUpControllers(mgr ctrl.Manager, allowed controller.Allowed, workers int)
 		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
 	}
 	return nil
-}
-
-// defaultImage returns the image of DatabaseBackups that name no image. Without this default they are incomplete.
-func defaultImage() (string, error) {
-	image := os.Getenv("PGBACKUP_IMAGE")
-	if image == "" {
-		return "", nil
-	}
-	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return "", fmt.Errorf("PGBACKUP_IMAGE is %q: %w", image, err)
-	}
-	return image, nil
 }

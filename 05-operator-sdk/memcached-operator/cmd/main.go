@@ -10,8 +10,6 @@ import (
 	// Authentication plugins for cloud providers, for an operator that runs outside of the cluster.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
-	"github.com/distribution/reference"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -60,7 +58,7 @@ type options struct {
 
 // run runs the operator until ctx ends. The error is the reason why it could not start, or why it failed.
 func run(ctx context.Context, o options) error {
-	image, err := defaultImage()
+	image, err := program.DefaultImage("MEMCACHED_IMAGE", "memcached:1.6-alpine")
 	if err != nil {
 		return err
 	}
@@ -97,17 +95,4 @@ func run(ctx context.Context, o options) error {
 	}
 	setupLog.Info("Starting", "image", image, "namespaces", o.Namespaces, "webhooks", hooks.Enabled())
 	return program.Run(ctx, mgr)
-}
-
-// defaultImage is the image of Memcacheds without an image. It is read once: when the operator starts with another
-// image, it replaces the pods of these Memcacheds.
-func defaultImage() (string, error) {
-	image := os.Getenv("MEMCACHED_IMAGE")
-	if image == "" {
-		return "memcached:1.6-alpine", nil
-	}
-	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return "", fmt.Errorf("MEMCACHED_IMAGE is %q: %w", image, err)
-	}
-	return image, nil
 }

@@ -2,13 +2,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
-
-	"github.com/distribution/reference"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -49,9 +46,9 @@ func main() {
 
 // run runs the operator until ctx ends. The error is the reason why it could not start, or why it failed.
 func run(ctx context.Context, o program.Options) error {
-	image := cmp.Or(os.Getenv("NGINX_IMAGE"), controller.DefaultImage)
-	if _, err := reference.ParseNormalizedNamed(image); err != nil { // Nginxes without an image would get it
-		return fmt.Errorf("NGINX_IMAGE is %q: %w", image, err)
+	image, err := program.DefaultImage("NGINX_IMAGE", controller.DefaultImage)
+	if err != nil {
+		return err
 	}
 	mgr, err := program.NewManager(ctx, o, program.Operator{
 		Name:      "nginx-operator",

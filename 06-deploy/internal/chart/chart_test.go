@@ -18,6 +18,7 @@ import (
 
 	"example.com/operator-workshop/06-deploy/internal/kustomize"
 	"example.com/operator-workshop/06-deploy/internal/manifests"
+	"example.com/operator-workshop/06-deploy/internal/testenv"
 )
 
 const (
@@ -76,9 +77,7 @@ func byName(all []*unstructured.Unstructured) map[string]any {
 
 func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 	crd, err := kustomize.Build(filepath.Join(config, "crd"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	folders, err := filepath.Glob(filepath.Join(config, "0[34]", "*", "kustomization.yaml"))
 	if err != nil || len(folders) != len(same) {
 		t.Fatalf("config/ has %d ways, the test knows %d (%v)", len(folders), len(same), err)
@@ -86,19 +85,13 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 	for way, v := range same {
 		t.Run(way, func(t *testing.T) {
 			want, err := kustomize.Build(filepath.Join(config, way))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			// Helm makes the namespace itself (--create-namespace), and does not label it.
 			want = slices.DeleteFunc(want, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
 			made, err := install("myweb-operator", "v1.37.0", v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			got, err := manifests.Read(strings.NewReader(made.Manifest))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			if diff := cmp.Diff(byName(append(want, crd...)), byName(got)); diff != "" {
 				t.Errorf("(-kustomize +chart):\n%s", diff)
 			}
@@ -109,9 +102,7 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 // The namespace is the release's, wherever it is named.
 func TestTheChartGoesIntoAnyNamespace(t *testing.T) {
 	made, err := install("elsewhere", "v1.37.0", same["04/production"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if strings.Contains(made.Manifest, "namespace: myweb-operator") ||
 		!strings.Contains(made.Info.Notes, "namespace elsewhere") {
 		t.Errorf("it names another namespace:\n%s\n%s", made.Info.Notes, made.Manifest)

@@ -32,9 +32,7 @@ func helm(t *testing.T, cfg *rest.Config) *action.Configuration {
 	flags.WrapConfigFn = func(*rest.Config) *rest.Config { return rest.CopyConfig(cfg) }
 	flags.Namespace = new("myweb-operator")
 	configuration := action.NewConfiguration()
-	if err := configuration.Init(flags, "myweb-operator", "secret"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, configuration.Init(flags, "myweb-operator", "secret"))
 	return configuration
 }
 
@@ -42,9 +40,7 @@ func server(t *testing.T) (*rest.Config, client.Client) {
 	t.Helper()
 	cfg := testenv.NewAPIServer(t)
 	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return cfg, c
 }
 
@@ -52,9 +48,7 @@ func server(t *testing.T) (*rest.Config, client.Client) {
 func TestAnUpgradeKeepsWhatTheOperatorWrote(t *testing.T) {
 	cfg, c := server(t)
 	chart, err := loader.Load(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	v := values{"webhooks": values{"enabled": true}}
 	install := action.NewInstall(helm(t, cfg))
 	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = "web", "myweb-operator", true,
@@ -81,20 +75,12 @@ func operatorWrites(t *testing.T, c client.Client) map[string]string {
 	key := client.ObjectKey{Namespace: "myweb-operator", Name: "myweb-operator-webhook"}
 	secret, hooks := &corev1.Secret{},
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "myweb-operator"}}
-	if err := c.Get(t.Context(), key, secret); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Get(t.Context(), key, secret))
 	secret.Data = map[string][]byte{"tls.crt": []byte("certificate")}
-	if err := c.Update(t.Context(), secret, client.FieldOwner("myweb-operator")); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(hooks), hooks); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Update(t.Context(), secret, client.FieldOwner("myweb-operator")))
+	testenv.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(hooks), hooks))
 	hooks.Webhooks[0].ClientConfig.CABundle = authority
-	if err := c.Update(t.Context(), hooks, client.FieldOwner("myweb-operator")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Update(t.Context(), hooks, client.FieldOwner("myweb-operator")))
 	return operatorWrote(t, c)
 }
 
@@ -105,9 +91,7 @@ func operatorWrote(t *testing.T, c client.Client) map[string]string {
 		secret); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "myweb-operator"}, hooks); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, c.Get(t.Context(), client.ObjectKey{Name: "myweb-operator"}, hooks))
 	return map[string]string{"certificate": string(secret.Data["tls.crt"]),
 		"authority": string(hooks.Webhooks[0].ClientConfig.CABundle)}
 }

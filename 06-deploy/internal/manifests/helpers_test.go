@@ -39,14 +39,11 @@ func ways(t *testing.T) map[string][]*unstructured.Unstructured {
 	found := map[string][]*unstructured.Unstructured{}
 	for _, impl := range []string{"03", "04"} {
 		folders, err := fs.Glob(os.DirFS(config), impl+"/*/kustomization.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		for _, file := range folders {
 			way := filepath.Dir(file)
-			if found[way], err = kustomize.Build(filepath.Join(config, way)); err != nil {
-				t.Fatal(err)
-			}
+			found[way], err = kustomize.Build(filepath.Join(config, way))
+			testenv.Must(t, err)
 		}
 	}
 	if len(found) < 9 {
@@ -59,9 +56,7 @@ func ways(t *testing.T) map[string][]*unstructured.Unstructured {
 func only[T any](t *testing.T, all []*unstructured.Unstructured, kind string) []T {
 	t.Helper()
 	some, err := manifests.Only[T](all, kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return some
 }
 

@@ -21,25 +21,15 @@ import (
 func run(t *testing.T, args ...string) (folder, said string, err error) {
 	t.Helper()
 	assets, err := testenv.Assets()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	folder = filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(filepath.Join(folder, "config"), os.DirFS(config)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, os.CopyFS(filepath.Join(folder, "config"), os.DirFS(config)))
 	for _, name := range []string{
 		"Makefile", "observe/kustomization.yaml", "observe/alerts.yaml", "observe/dashboard.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
+		testenv.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755))
+		testenv.Must(t, os.WriteFile(filepath.Join(folder, name), data, 0o600))
 	}
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory"}, args...)...)
 	cmd.Dir = folder
@@ -56,14 +46,10 @@ func TestOneFileInstallsAllOfIt(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	file, err := os.Open(filepath.Join(folder, "dist", "install.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	defer file.Close()
 	got, err := manifests.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	crd, errCRD := kustomize.Build(filepath.Join(config, "crd"))
 	want, err := kustomize.Build(filepath.Join(config, "04/production"))
 	if err != nil || errCRD != nil {
@@ -74,9 +60,7 @@ func TestOneFileInstallsAllOfIt(t *testing.T) {
 			continue
 		}
 		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		containers[0].(map[string]any)["image"] = asked
 		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec",
 			"containers"); err != nil {

@@ -24,6 +24,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"example.com/operator-workshop/06-deploy/internal/testenv"
 )
 
 // identity are the labels that selectors use. Selectors are immutable, so these labels have no value that changes.
@@ -166,13 +168,9 @@ func TestPortsAreWhereTheyAreLookedFor(t *testing.T) {
 		for flag, name := range map[string]string{"health-probe-bind-address": "probes", "metrics-bind-address": "metrics"} {
 			if address, given := argument(t, all, flag); given {
 				_, port, err := net.SplitHostPort(address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, err)
 				n, err := strconv.Atoi(port)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(t, err)
 				listens[name] = int32(n)
 			}
 		}
@@ -229,9 +227,7 @@ func TestThePodGetsTheTimeThatTheProgramTakes(t *testing.T) {
 		if errors.Is(err, os.ErrNotExist) {
 			continue // this folder stands alone
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		match := regexp.MustCompile(`(?:drain|inFlight)Timeout = (\d+) \* time\.Second`).FindSubmatch(source)
 		if match == nil {
 			t.Fatalf("%s does not say how long the program drains", file)

@@ -54,9 +54,7 @@ func newFixture(t *testing.T) *fixture {
 	if errors.Is(err, testenv.ErrNoRepository) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	ctrl.SetLogger(logr.Discard()) // the client has nothing to say here
 	t.Cleanup(func() {
 		if err := local.Stop(); err != nil {
@@ -300,15 +298,11 @@ func TestTheCommand(t *testing.T) {
 	log, manifest := filepath.Join(folder, "audit.log"), filepath.Join(folder, "all.yaml")
 	for path, text := range map[string]string{
 		log: line("patch", "", "configmaps", "web", "a", 201, "allow"), manifest: small} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	run := func(args ...string) (string, error) {
 		in, err := os.Open(manifest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		defer in.Close()
 		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "../../cmd/permissions"}, args...)...)
 		cmd.Stdin = in

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"example.com/operator-workshop/06-deploy/internal/manifests"
+	"example.com/operator-workshop/06-deploy/internal/testenv"
 )
 
 const small = `
@@ -39,13 +40,9 @@ var me = rbacv1.Subject{Namespace: "home", Name: "me"}
 func granted(t *testing.T) []Permission {
 	t.Helper()
 	all, err := manifests.Read(strings.NewReader(small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	found, err := Granted(all, me)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return found
 }
 
@@ -102,9 +99,7 @@ func TestWhatWasDeniedOrNotUsedIsFound(t *testing.T) {
 				"get secrets/mine in web (ClusterRole work)", "update leases.coordination.k8s.io in home (Role lease)"}},
 	} {
 		requests, err := ReadAudit(strings.NewReader(test.log), "system:serviceaccount:home:me")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, err)
 		v := Compare(granted(t), requests)
 		if diff := cmp.Diff([][]string{test.denied, test.unused}, [][]string{v.Denied, v.Unused}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -127,9 +122,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	}
 	all, err := manifests.Read(strings.NewReader(strings.Replace(small, "kind: ClusterRole, name: work}",
 		"kind: ClusterRole, name: gone}", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	if _, err := Granted(all, me); err == nil ||
 		!strings.Contains(err.Error(), "ClusterRole gone is bound, and is not among the manifests") {
 		t.Errorf("a role that is not there: %v", err)

@@ -42,17 +42,14 @@ func server(t *testing.T) {
 	ctrl.SetLogger(logr.Discard()) // clients have nothing to say here
 	cfg = testenv.NewAPIServer(t)
 	var err error
-	if kube, err = client.New(cfg, client.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	kube, err = client.New(cfg, client.Options{})
+	testenv.Must(t, err)
 }
 
 func way(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	all, err := kustomize.Build(filepath.Join(manifestsFolder, folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	return all
 }
 
@@ -60,9 +57,7 @@ func way(t *testing.T, folder string) []*unstructured.Unstructured {
 func put(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
-		if err := kube.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, kube.Create(t.Context(), object))
 		t.Cleanup(func() {
 			if err := kube.Delete(context.Background(), object, client.GracePeriodSeconds(0)); err != nil {
 				t.Error(err)
@@ -166,9 +161,7 @@ func isTaken(t *testing.T) {
 		"ClusterRole myweb-viewer was installed by Helm: go on with Helm, or uninstall it with Helm first")
 	role.Labels = map[string]string{
 		"app.kubernetes.io/name": "myweb-operator", "app.kubernetes.io/managed-by": "kustomize"}
-	if err := kube.Update(t.Context(), role); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, kube.Update(t.Context(), role))
 	if err := Check(t.Context(), cfg, all); err == nil || strings.Contains(err.Error(), "ClusterRole myweb-operator") {
 		t.Errorf("our own role is refused: %v", err)
 	}
@@ -182,9 +175,7 @@ func refuses(t *testing.T) {
 			continue
 		}
 		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: object.GetName(), Labels: object.GetLabels()}}
-		if err := kube.Create(t.Context(), made); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(t, kube.Create(t.Context(), made))
 		// no controller makes it here
 		put(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: made.Name, Name: "default"}})
 	}
@@ -252,9 +243,7 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}),
 		"the Deployment myweb-operator/myweb-operator is not there: make deploy")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "wait-"}}
-	if err := kube.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, kube.Create(t.Context(), namespace))
 	for name, test := range map[string]struct {
 		deployment appsv1.DeploymentStatus
 		pod        corev1.PodStatus
@@ -282,9 +271,7 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := rolling(t, namespace.Name, test.deployment, test.pod)
 			asked, err := unstructuredOf(d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(t, err)
 			limit := time.Minute
 			if strings.HasPrefix(test.want, "not ready in time") { // it waits in vain
 				limit = 10 * time.Second
@@ -319,9 +306,7 @@ func rolling(t *testing.T, namespace string, deployment appsv1.DeploymentStatus,
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
 	put(t, account, d, pod)
 	d.Status, pod.Status = deployment, status
-	if err := errors.Join(kube.Status().Update(t.Context(), d), kube.Status().Update(t.Context(), pod)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, errors.Join(kube.Status().Update(t.Context(), d), kube.Status().Update(t.Context(), pod)))
 	return d
 }
 

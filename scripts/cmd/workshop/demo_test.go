@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A demo that was interrupted leaves a MyWeb with children. An operator of the reader, or of another demo, may still
 // work. The next demo removes the MyWeb, and names the operator.
 func TestADemoBeginsClean(t *testing.T) {
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := workshop{root: root, state: filepath.Join(t.TempDir(), ".workshop")}
 	chapter := filepath.Join(root, "04-controller-runtime")
 	t.Cleanup(func() {
@@ -25,9 +25,7 @@ func TestADemoBeginsClean(t *testing.T) {
 		}
 	})
 	crd := filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")
-	if err := w.bringUp(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.bringUp(t.Context(), crd))
 	run := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir, cmd.Env = chapter, w.pageEnv()
@@ -49,25 +47,17 @@ func TestADemoBeginsClean(t *testing.T) {
 	kubectl("label", "configmap", "myweb", "app.kubernetes.io/instance=myweb")
 	kubectl("patch", "configmap", "myweb", "-p", `{"metadata":{"ownerReferences":[{"kind":"MyWeb","name":"myweb",`+
 		`"apiVersion":"operator.k8s-summit.org/v1","uid":"`+uid+`"}]}}`)
-	if err := w.removeSample(t.Context(), chapter); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.removeSample(t.Context(), chapter))
 	if left := kubectl("get", "mywebs,configmaps", "-l", "app.kubernetes.io/instance=myweb", "-o", "name"); left != "" {
 		t.Errorf("the MyWeb is removed, but there is %s", left)
 	}
 
-	if err := w.noOperator(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.noOperator(t.Context()))
 	// The name of the file is that of the program for the API server.
 	operator := filepath.Join(t.TempDir(), "another-operator")
-	if err := os.Symlink(filepath.Join(w.bin(), "kubectl"), operator); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(filepath.Join(w.bin(), "kubectl"), operator))
 	watch := run(operator, "get", "mywebs", "--watch")
-	if err := watch.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, watch.Start())
 	for begin := time.Now(); err == nil && time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		err = w.noOperator(t.Context())
 	}

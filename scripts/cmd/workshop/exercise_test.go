@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"github.com/creack/pty"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
-	"example.com/operator-workshop/scripts/internal/tools"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // learner is a reader with her own checkout: its files are links to the files of this checkout, work/ and .workshop/
@@ -34,35 +33,20 @@ func newLearner(t *testing.T) *learner {
 		t.Skip("it judges real programs")
 	}
 	real, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l := &learner{t: t, root: t.TempDir()}
 	link := func(from, to string, skip ...string) {
 		entries, err := os.ReadDir(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, entry := range entries {
 			if !strings.Contains(" "+strings.Join(skip, " ")+" ", " "+entry.Name()+" ") {
-				if err := os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())))
 			}
 		}
 	}
 	link(real, l.root, "bin", "work", ".workshop", "out", ".git")
-	if err := os.Mkdir(filepath.Join(l.root, "bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	link(filepath.Join(real, "bin"), filepath.Join(l.root, "bin"),
-		slices.Concat(tools.Local, []string{"workshop", ".lock", ".stamps"})...)
-	for _, program := range tools.Local { // a link is no built program, and would be built again
-		place(t, filepath.Join(real, "bin", program), filepath.Join(l.root, "bin", program))
-	}
-	if err := os.CopyFS(filepath.Join(l.root, "bin", ".stamps"), os.DirFS(filepath.Join(real, "bin", ".stamps"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(l.root, "bin"), 0o755))
+	link(filepath.Join(real, "bin"), filepath.Join(l.root, "bin"), "workshop", ".lock")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(l.root, "bin",
 		"workshop"), ".")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -76,21 +60,6 @@ func newLearner(t *testing.T) *learner {
 		}
 	})
 	return l
-}
-
-// place puts a program at another path, by another link to it where that is possible.
-func place(t *testing.T, from, to string) {
-	t.Helper()
-	if os.Link(from, to) == nil {
-		return
-	}
-	data, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, data, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (l *learner) command(args ...string) *exec.Cmd {
@@ -125,9 +94,7 @@ func (l *learner) answers(ok bool, command, answer string, want ...string) {
 	l.t.Helper()
 	cmd := l.command(strings.Fields(command)...)
 	terminal, err := pty.Start(cmd)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, err)
 	defer terminal.Close()
 	if _, err := terminal.WriteString(answer + "\n"); err != nil {
 		l.t.Fatal(err)
@@ -151,20 +118,12 @@ func (l *learner) edits(path, old, now string) {
 	if err != nil || strings.Count(string(data), old) != 1 {
 		l.t.Fatalf("%q is not once in %s: %v", old, path, err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(data), old, now, 1)), 0o600); err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, os.WriteFile(path, []byte(strings.Replace(string(data), old, now, 1)), 0o600))
 }
 
 func (l *learner) copies(from, to string) {
 	l.t.Helper()
-	data, err := os.ReadFile(filepath.Join(l.root, from))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(l.root, to), data, 0o600)
-	}
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Write(l.t, filepath.Join(l.root, to), testkit.Read(l.t, filepath.Join(l.root, from)))
 }
 
 func TestALearnersSession(t *testing.T) {
@@ -215,13 +174,9 @@ func TestAReaderRunsHerProgram(t *testing.T) {
 	shell.Dir, shell.SysProcAttr = l.root, &syscall.SysProcAttr{Setpgid: true}
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) }
 	out, err := shell.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	shell.Stderr = shell.Stdout
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, shell.Start())
 	var said strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		fmt.Fprintln(&said, lines.Text())
@@ -244,13 +199,9 @@ func (l *learner) watched(text string) (ended func()) {
 	cmd := exec.CommandContext(ctx, filepath.Join(l.root, "bin", "workshop"), "watch")
 	cmd.Dir = l.root
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, err)
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, cmd.Start())
 	var said strings.Builder // a line is complete when the next record is there: bytes are read
 	begun, read := make(chan struct{}), make(chan bool)
 	go func() {
@@ -285,13 +236,9 @@ func (l *learner) interrupted(command, at string) {
 	cmd := l.command(strings.Fields(command)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as in a terminal, all of its processes get the signal
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, err)
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	testkit.Must(l.t, cmd.Start())
 	var said strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		fmt.Fprintln(&said, lines.Text())
@@ -312,9 +259,7 @@ func TestGotoAsksBeforeItReplacesFiles(t *testing.T) {
 	const mine, question = "work/04-controller-runtime/main.go", "Save them in work/.saved, and put the starter there? [y/N]"
 	written := func() string {
 		data, err := os.ReadFile(filepath.Join(l.root, mine))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return string(data)
 	}
 	l.answers(true, "goto --ex 4.3", "", mine) // an empty folder needs no answer
@@ -341,24 +286,16 @@ func TestTheWindowCleansUpWhenNothingReadsItsOutput(t *testing.T) {
 	l := newLearner(t)
 	cmd := l.command("open", "--port", "0")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), "/enter?key="); {
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, out.Close())
 	folders := filepath.Join(l.root, ".workshop", "window-*")
 	if made, _ := filepath.Glob(folders); len(made) != 1 {
 		t.Fatalf("the window has the folders %v", made)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait()
 	if left, _ := filepath.Glob(folders); len(left) != 0 {
 		t.Errorf("%v stays; the window ended with %v", left, cmd.ProcessState)
@@ -371,24 +308,19 @@ func TestNothingIsLostByCtrlC(t *testing.T) {
 	l := newLearner(t)
 	const mine = "work/04-controller-runtime/main.go"
 	l.does(true, "exercise --ex 4.2", mine)
-	before, err := os.ReadFile(filepath.Join(l.root, mine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testkit.Read(t, filepath.Join(l.root, mine))
 	l.interrupted("check", "04.2  Children that are created")
 	l.interrupted("check", "starting a control plane")
 	l.does(false, "check", "failed  behaviour/01-pods-apart", "Where to look: "+mine)
 	data, err := os.ReadFile(filepath.Join(l.root, ".workshop/lab/cluster/kube-apiserver.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var apiserver struct{ PID int }
 	if err := json.Unmarshal(data, &apiserver); err != nil || syscall.Kill(apiserver.PID, syscall.SIGKILL) != nil {
 		t.Fatalf("the API server %q is not killed: %v", data, err)
 	}
 	l.does(false, "check", "starting a control plane", "failed  behaviour/01-pods-apart")
 	l.does(false, "check --verbose", "This is what the last check said", "failed  behaviour/01-pods-apart")
-	if after, err := os.ReadFile(filepath.Join(l.root, mine)); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(filepath.Join(l.root, mine)); err != nil || string(after) != before {
 		t.Errorf("the reader's file has changed: %v", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A use is a variable of the Makefile in the recipe of a target, with the text that has it.
@@ -20,12 +22,9 @@ var variable = regexp.MustCompile(`\$\$\{?([A-Z_]+)|\$\(([A-Z_]+)\)`)
 // usesOfVariables returns each variable with which a target calls the workshop's program.
 func usesOfVariables(t *testing.T, root string) (all []use) {
 	t.Helper()
-	recipes, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	recipes := testkit.Read(t, filepath.Join(root, "Makefile"))
 	target := ""
-	for line := range strings.Lines(string(recipes)) {
+	for line := range strings.Lines(recipes) {
 		if name, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "#") {
 			target = name
 		}

@@ -12,21 +12,18 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // copied makes a checkout whose chapters are links, and whose other files are copies.
 func copied(t *testing.T) workshop {
 	t.Helper()
 	from, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := workshop{root: t.TempDir()}
 	w.state = filepath.Join(w.root, ".workshop")
 	entries, err := os.ReadDir(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, entry := range entries {
 		switch name := entry.Name(); {
 		case name == "README.md" || name == "scripts":
@@ -34,21 +31,10 @@ func copied(t *testing.T) workshop {
 		default:
 			err = os.Symlink(filepath.Join(from, name), filepath.Join(w.root, name))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	for _, file := range []string{"README.md", "scripts/sync.yaml", "scripts/versions.yaml", "scripts/blocks.yaml"} {
-		data, err := os.ReadFile(filepath.Join(from, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(w.root, file)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(w.root, file), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(w.root, file), testkit.Read(t, filepath.Join(from, file)))
 	}
 	return w
 }
@@ -56,9 +42,7 @@ func copied(t *testing.T) workshop {
 func TestANewChapterIsKnownEverywhere(t *testing.T) {
 	const name = "07-new-one"
 	w := copied(t)
-	if err := w.newChapter(t.Context(), t.Output(), name); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.newChapter(t.Context(), t.Output(), name))
 	if all, err := chapter.All(w.root); err != nil || !slices.Contains(all, name) {
 		t.Errorf("the chapters are %v, %v", all, err)
 	}
@@ -72,9 +56,7 @@ func TestANewChapterIsKnownEverywhere(t *testing.T) {
 		t.Error(err)
 	}
 	p, err := page.Parse(filepath.Join(w.root, name, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	recorded, err := w.recordedBlocks()
 	if n := page.Plan(p).Executed; err != nil || n != 3 || recorded[name+"/README.md"] != n {
 		t.Errorf("%d blocks of the page are executed, %d are recorded, %v", n, recorded[name+"/README.md"], err)
@@ -99,11 +81,8 @@ func TestANewChapterThatCannotBeFinishedLeavesNothing(t *testing.T) {
 	w := copied(t)
 	files := func() (text string) {
 		for _, file := range []string{"README.md", "scripts/sync.yaml", "scripts/blocks.yaml"} {
-			data, err := os.ReadFile(filepath.Join(w.root, file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text += string(data)
+			data := testkit.Read(t, filepath.Join(w.root, file))
+			text += data
 		}
 		return text
 	}

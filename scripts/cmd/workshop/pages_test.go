@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestAPageMustNotLoseBlocks(t *testing.T) {
@@ -47,17 +48,9 @@ func TestWhatIsRecordedIsWhatPagesExecute(t *testing.T) {
 		"README.md":   "```sh\ntrue\n```\n```sh skip=\"why\"\nx\n```\n",
 		"a/README.md": "```sh\ntrue\n```\n```console\n```\n```sh skip=\"needs kind\"\nx\n```\n```sh\ntrue\n```\n",
 	} {
-		path = filepath.Join(w.root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(w.root, path), text)
 	}
-	if err := w.recordBlocks(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.recordBlocks())
 	recorded, err := w.recordedBlocks()
 	if err != nil || recorded["README.md"] != 1 || recorded["a/README.md"] != 2 {
 		t.Errorf("recorded %v, %v", recorded, err)
@@ -121,25 +114,18 @@ func TestTheGlossaryExplainsWordsOfThePages(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	glossary := filepath.Join(root, "GLOSSARY.md")
 	paths, err := page.Find(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var others strings.Builder
 	for _, path := range paths {
 		if path == glossary {
 			continue
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		others.Write(regexp.MustCompile(`\s+`).ReplaceAll(text, []byte(" ")))
 	}
-	text, err := os.ReadFile(glossary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries := regexp.MustCompile(`(?m)^### `).Split(string(text), -1)[1:]
+	text := testkit.Read(t, glossary)
+	entries := regexp.MustCompile(`(?m)^### `).Split(text, -1)[1:]
 	if len(entries) < 30 {
 		t.Errorf("the glossary has %d terms, want at least 30", len(entries))
 	}
@@ -157,9 +143,7 @@ func TestTheGlossaryExplainsWordsOfThePages(t *testing.T) {
 // TestTheDemoIsPlainText: the text of the demo describes what the demo does, without the marks of Markdown.
 func TestTheDemoIsPlainText(t *testing.T) {
 	p, err := page.Parse(filepath.Join("..", "..", "..", "04-controller-runtime", demoPage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wrong := regexp.MustCompile("`|\\]\\(|\\*\\*|<!--|terminal|ask again|Ctrl-C|make demo|this folder")
 	for _, part := range p.Until("What happened").Parts {
 		if found := wrong.FindString(part.Prose); found != "" {
@@ -173,9 +157,7 @@ func TestTheDevContainerFitsTheRepository(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	read := func(path string) []byte {
 		data, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return data
 	}
 	var container struct {
@@ -186,13 +168,9 @@ func TestTheDevContainerFitsTheRepository(t *testing.T) {
 			Memory, Storage string
 		}
 	}
-	if err := json.Unmarshal(read(".devcontainer/devcontainer.json"), &container); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(read(".devcontainer/devcontainer.json"), &container))
 	var pins struct{ Go string }
-	if err := yaml.Unmarshal(read("scripts/versions.yaml"), &pins); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal(read("scripts/versions.yaml"), &pins))
 	if _, tag, _ := strings.Cut(container.Image, ":"); tag == "" || !strings.HasPrefix(pins.Go+".", tag+".") {
 		t.Errorf("the image is %s, scripts/versions.yaml pins Go %s", container.Image, pins.Go)
 	}
@@ -232,14 +210,10 @@ func TestEnterIsAwaitedUntilCtrlC(t *testing.T) {
 // In /tmp, and in a TMPDIR that users share, another user can put a link with the name of a file that a page writes.
 func TestPagesUseNoNameInASharedFolder(t *testing.T) {
 	paths, err := page.Find(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, path := range paths {
 		p, err := page.Parse(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, part := range p.Parts {
 			b := part.Block
 			if b != nil && b.Lang == "sh" && (strings.Contains(b.Text, "TMPDIR") || strings.Contains(b.Text, "/tmp/")) {
@@ -258,10 +232,7 @@ func TestGoRunIgnoresSettingsForOtherProjects(t *testing.T) {
 		"checkout/go.mod":  "module example.test/chapter\n\ngo 1.26\n",
 		"checkout/main.go": "package main\n\nfunc main() { println(\"it runs\") }\n",
 	} {
-		path := filepath.Join(above, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(above, name), text)
 	}
 	for name, variable := range map[string]string{"a go.work": "GOWORK=", "another system": "GOOS=windows",
 		"another processor": "GOARCH=mips64", "flags": "GOFLAGS=-n", "an old Go": "GOTOOLCHAIN=go1.20.1",

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"example.com/operator-workshop/scripts/internal/testkit"
 	"example.com/operator-workshop/scripts/internal/window"
 )
 
@@ -38,9 +39,7 @@ func TestTheStateFolderIsPrivate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			w := workshop{root: root, state: filepath.Join(root, ".workshop")}
-			if err := first(w); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, first(w))
 			if about, err := os.Stat(w.state); err != nil || about.Mode().Perm() != 0o700 {
 				t.Errorf("%v, %v", about.Mode(), err)
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestTheCodeOfAReadyMachine(t *testing.T) {
@@ -34,17 +36,10 @@ func TestReadyForAnEveningWith05(t *testing.T) {
 	}
 	root := t.TempDir()
 	dir := filepath.Join(root, scaffolds)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	script := "#!/bin/sh\necho \"run $*\" >>" + filepath.Join(root, "log") + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "scaffold.sh"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, filepath.Join(dir, "scaffold.sh"), script)
 	for _, chapters := range [][]string{{"04-controller-runtime", "06-deploy"}, {scaffolds + "/nginx-operator"}} {
-		if err := (workshop{root: root}).scaffold(t.Context(), chapters); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, (workshop{root: root}).scaffold(t.Context(), chapters))
 	}
 	if log, err := os.ReadFile(filepath.Join(root, "log")); string(log) != "run \nrun kubebuilder\n" {
 		t.Errorf("scaffold.sh was run so: %q, %v", log, err)
@@ -56,24 +51,11 @@ func TestAnArchiveKnowsItsCommit(t *testing.T) {
 	root := t.TempDir()
 	git := func(args ...string) string {
 		t.Helper()
-		args = append([]string{"-C", root, "-c", "user.name=x", "-c", "user.email=x"}, args...)
-		out, err := exec.Command("git", args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return strings.TrimSpace(string(out))
+		args = append([]string{"-c", "user.name=x", "-c", "user.email=x"}, args...)
+		return strings.TrimSpace(testkit.Run(t, root, "git", args...))
 	}
-	for name, from := range map[string]string{commitFile: commitFile, ".gitattributes": ".gitattributes"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "..", from))
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(root, name), data, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{commitFile, ".gitattributes"} {
+		testkit.Write(t, filepath.Join(root, name), testkit.Read(t, filepath.Join("..", "..", "..", name)))
 	}
 	git("init", "-q")
 	git("add", ".")
@@ -83,16 +65,11 @@ func TestAnArchiveKnowsItsCommit(t *testing.T) {
 		t.Fatalf("%q, %v", clone, err)
 	}
 	archive := t.TempDir()
-	out, err := exec.Command("bash", "-c", "git -C '"+root+"' archive HEAD | tar -x -C '"+archive+"'").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testkit.Run(t, "", "bash", "-c", "git -C '"+root+"' archive HEAD | tar -x -C '"+archive+"'")
 	if unpacked, err := (workshop{root: archive}).commit(t.Context()); err != nil || unpacked != clone {
 		t.Errorf("the archive is of %q, the clone of %q: %v", unpacked, clone, err)
 	}
-	if err := os.WriteFile(filepath.Join(root, ".gitattributes"), []byte("changed\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Write(t, filepath.Join(root, ".gitattributes"), "changed\n")
 	if changed, err := (workshop{root: root}).commit(t.Context()); err != nil || changed == clone {
 		t.Errorf("a checkout that was changed is of %q: %v", changed, err)
 	}

@@ -2,10 +2,11 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A results is a clone of a repository with results on kind.
@@ -26,31 +27,17 @@ func newResults(t *testing.T) results {
 
 func (r results) write(name, text string) {
 	r.t.Helper()
-	path := filepath.Join(r.root, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Write(r.t, filepath.Join(r.root, name), text)
 }
 
 func (r results) read(name string) string {
 	r.t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.root, name))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return string(text)
+	return testkit.Read(r.t, filepath.Join(r.root, name))
 }
 
 func (r results) run(program string, args ...string) string {
 	r.t.Helper()
-	out, err := exec.CommandContext(r.t.Context(), program, args...).CombinedOutput()
-	if err != nil {
-		r.t.Fatalf("%s %s: %v\n%s", program, args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(testkit.Run(r.t, "", program, args...))
 }
 
 func (r results) git(args ...string) string {
@@ -69,11 +56,8 @@ func (r results) commit() string {
 // record records results as kind-test.sh does in one run.
 func (r results) record(chapters ...string) {
 	r.t.Helper()
-	functions, err := os.ReadFile(filepath.Join("..", "..", "kind-record.sh"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	script := "set -euo pipefail; root=$1; shift\n" + string(functions) +
+	functions := testkit.Read(r.t, filepath.Join("..", "..", "kind-record.sh"))
+	script := "set -euo pipefail; root=$1; shift\n" + functions +
 		`commit=$(tested_commit); for chapter in "$@"; do record "$chapter" 7 v1.37.1 amd64 "$commit"; done`
 	r.run("bash", append([]string{"-c", script, "-", r.root}, chapters...)...)
 }
@@ -108,9 +92,7 @@ func TestResultsOnKindNameTheirCommit(t *testing.T) {
 	if table = r.read("scripts/verified.txt"); strings.Count(table, " "+commit+"-dirty ") != 1 {
 		t.Errorf("a run with a changed file recorded:\n%s", table)
 	}
-	if err := os.RemoveAll(filepath.Join(r.root, ".git")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(filepath.Join(r.root, ".git")))
 	r.record("01-crd")
 	if table = r.read("scripts/verified.txt"); strings.Count(table, " unknown ") != 2 {
 		t.Errorf("a run without git recorded:\n%s", table)
@@ -139,8 +121,6 @@ func TestResultsOnKindHaveAnAge(t *testing.T) {
 	want(shallow, tested, "the age is not known, because this clone is shallow")
 	r.write("scripts/verified.txt", strings.ReplaceAll(r.read("scripts/verified.txt"), tested, "0123456789-dirty"))
 	want(r.root, "0123456789-dirty", "the age is not known, because this clone does not have the commit")
-	if err := os.RemoveAll(filepath.Join(r.root, ".git")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(filepath.Join(r.root, ".git")))
 	want(r.root, "0123456789-dirty", "the age is not known, because this checkout is not a clone")
 }

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A tag of an action can be moved to other code, a commit cannot.
@@ -16,11 +17,8 @@ func TestWorkflowsNameActionsByCommit(t *testing.T) {
 	}
 	pinned := regexp.MustCompile(`uses: (\./\S+|[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)\n$`) // or of this repository
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
+		data := testkit.Read(t, file)
+		for line := range strings.Lines(data) {
 			if strings.Contains(line, "uses:") && !pinned.MatchString(line) {
 				t.Errorf("%s: not a commit with its version as a comment: %s", file, line)
 			}

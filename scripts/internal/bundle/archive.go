@@ -37,15 +37,14 @@ func (a archive) write(ctx context.Context) (string, error) {
 		b.Report.Line("the programs for %s: the first time they are compiled, which takes as long as the first make up",
 			b.Platform)
 	}
-	stamps, err := b.Stamps(ctx, b.Names()...)
-	if err != nil {
+	if err := b.Ensure(ctx, b.Names()...); err != nil {
 		return "", err
 	}
 	folders := map[string]string{"modules": filepath.Join(a.dir, "modules")}
 	if a.about.NodeImage != "" {
 		folders[imagesFile] = filepath.Join(a.dir, imagesFile)
 	}
-	for name := range stamps {
+	for _, name := range b.Names() {
 		folders["bin/"+name] = filepath.Join(b.Bin(), name)
 	}
 	b.Report.Line("packing for %s", a.about.Platform)
@@ -60,7 +59,7 @@ func (a archive) write(ctx context.Context) (string, error) {
 		return "", err
 	}
 	a.files = tar.NewWriter(zipped)
-	if err := errors.Join(a.fill(ctx, folders, stamps), a.files.Close(), zipped.Close(), file.Close()); err != nil {
+	if err := errors.Join(a.fill(ctx, folders), a.files.Close(), zipped.Close(), file.Close()); err != nil {
 		return "", err
 	}
 	info, err := os.Stat(file.Name())
@@ -71,7 +70,7 @@ func (a archive) write(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-func (a archive) fill(ctx context.Context, folders, stamps map[string]string) error {
+func (a archive) fill(ctx context.Context, folders map[string]string) error {
 	about, err := json.MarshalIndent(a.about, "", "  ")
 	if err != nil {
 		return err
@@ -81,11 +80,6 @@ func (a archive) fill(ctx context.Context, folders, stamps map[string]string) er
 	}
 	if err := a.checkout(ctx); err != nil {
 		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(stamps)) {
-		if err := a.add("bin/.stamps/"+name, []byte(stamps[name])); err != nil {
-			return err
-		}
 	}
 	for _, to := range slices.Sorted(maps.Keys(folders)) {
 		if err := a.tree(ctx, folders[to], to); err != nil {

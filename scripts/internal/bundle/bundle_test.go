@@ -17,33 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/testkit"
 	"example.com/operator-workshop/scripts/internal/tools"
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
-}
-
-// command runs a program, and returns its output.
-func command(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
-	return string(out)
-}
 
 // proxy is a module proxy in a folder, with one module that has one package.
 func proxy(t *testing.T) string {
@@ -55,14 +32,14 @@ func proxy(t *testing.T) string {
 	const source = "package dep\n\nconst Says = \"from the bundle\"\n"
 	for name, text := range map[string]string{"go.mod": mod, "dep.go": source} {
 		w, err := files.Create("example.test/dep@v1.0.0/" + name)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.WriteString(w, text)
-		must(t, err)
+		testkit.Must(t, err)
 	}
-	must(t, files.Close())
-	write(t, filepath.Join(dir, version+".info"), `{"Version": "v1.0.0", "Time": "2026-01-01T00:00:00Z"}`)
-	write(t, filepath.Join(dir, version+".mod"), mod)
-	write(t, filepath.Join(dir, version+".zip"), packed.String())
+	testkit.Must(t, files.Close())
+	testkit.Write(t, filepath.Join(dir, version+".info"), `{"Version": "v1.0.0", "Time": "2026-01-01T00:00:00Z"}`)
+	testkit.Write(t, filepath.Join(dir, version+".mod"), mod)
+	testkit.Write(t, filepath.Join(dir, version+".zip"), packed.String())
 	return "file://" + dir
 }
 
@@ -87,15 +64,15 @@ func newPacker(t *testing.T) Packer {
 		"scripts/tools/hello/main.go": "package main\n\nfunc main() { println(\"hello\") }\n",
 		"scripts/linters/go.mod":      "module example.test/linters\n\nrequire example.test/missing v1.0.0\n",
 	} {
-		write(t, filepath.Join(root, path), text)
+		testkit.Write(t, filepath.Join(root, path), text)
 	}
 	t.Setenv("GOFLAGS", "-modcacherw")
 	t.Setenv("GOSUMDB", "off")
-	command(t, filepath.Join(root, "01-crd"), "go", "mod", "tidy")
-	command(t, root, "git", "init", "-q")
-	command(t, root, "git", "add", "-A")
-	command(t, root, "git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x")
-	write(t, filepath.Join(root, "README.md"), "not committed")
+	testkit.Run(t, filepath.Join(root, "01-crd"), "go", "mod", "tidy")
+	testkit.Run(t, root, "git", "init", "-q")
+	testkit.Run(t, root, "git", "add", "-A")
+	testkit.Run(t, root, "git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x")
+	testkit.Write(t, filepath.Join(root, "README.md"), "not committed")
 	return Packer{Builder: builder(root), Out: filepath.Join(root, "out", "bundle"), Platforms: []string{here()}}
 }
 
@@ -110,7 +87,7 @@ func said(b tools.Builder) string { return b.Report.W.(*bytes.Buffer).String() }
 // files are the names of all files below a folder.
 func files(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			name, _ := filepath.Rel(dir, path)
 			names = append(names, name)
@@ -129,7 +106,7 @@ func TestABundleWorksWithoutANetwork(t *testing.T) {
 		return
 	}
 	p := newPacker(t)
-	must(t, p.Pack(t.Context()))
+	testkit.Must(t, p.Pack(t.Context()))
 	const module = "modules/example.test/dep/@v/v1.0.0"
 	want := fmt.Sprint([]string{"SHA256SUMS", module + ".info", module + ".mod", module + ".zip", unbundle.File(here())})
 	if got := fmt.Sprint(files(t, p.Out)); got != want {
@@ -143,21 +120,21 @@ func TestABundleWorksWithoutANetwork(t *testing.T) {
 	bundle := filepath.Join(p.Out, unbundle.File(here()))
 	for what, prepare := range map[string]func(dir string) (root, file string){
 		"unpacked by hand": func(dir string) (string, string) {
-			command(t, dir, "tar", "-xzf", bundle)
+			testkit.Run(t, dir, "tar", "-xzf", bundle)
 			if text, err := os.ReadFile(filepath.Join(dir, unbundle.Top, "README.md")); string(text) != "the workshop" {
 				t.Errorf("the README is %q (%v)", text, err)
 			}
 			return filepath.Join(dir, unbundle.Top), ""
 		},
 		"into a clone": func(dir string) (string, string) {
-			command(t, dir, "git", "clone", "-q", p.Builder.Root, "clone")
+			testkit.Run(t, dir, "git", "clone", "-q", p.Builder.Root, "clone")
 			return filepath.Join(dir, "clone"), bundle
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			root, file := prepare(t.TempDir())
 			script, err := filepath.Abs("../../offline.sh")
-			must(t, err)
+			testkit.Must(t, err)
 			if out, err := exec.Command(script, "true").CombinedOutput(); err != nil {
 				t.Skipf("no network namespace can be made here: %s", out)
 			}
@@ -166,7 +143,7 @@ func TestABundleWorksWithoutANetwork(t *testing.T) {
 				"GOPROXY=", "GOFLAGS=", "GOSUMDB=")
 			if file != "" {
 				sums, err := os.ReadFile(filepath.Join(p.Out, unbundle.SumsFile))
-				must(t, err)
+				testkit.Must(t, err)
 				cmd.Env = append(cmd.Env, "CODE="+unbundle.Code(sums))
 			}
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -184,17 +161,17 @@ func install(t *testing.T) {
 		t.Fatal("there is a network")
 	}
 	dir, err := unbundle.Open(t.Context(), root, os.Getenv("FILE"), os.Getenv("CODE"))
-	must(t, err)
+	testkit.Must(t, err)
 	usual := os.Getenv("GOPROXY")
 	t.Setenv("GOPROXY", (&url.URL{Scheme: "file", Path: dir + "/modules"}).String())
 	b := builder(root)
-	must(t, Install(t.Context(), b, filepath.Join(root, ".workshop")))
+	testkit.Must(t, Install(t.Context(), b, filepath.Join(root, ".workshop")))
 	t.Setenv("GOPROXY", usual)
-	command(t, filepath.Join(root, "01-crd"), "go", "test", "./...")
-	if out := command(t, root, filepath.Join(root, "bin", "hello")); strings.TrimSpace(out) != "hello" {
+	testkit.Run(t, filepath.Join(root, "01-crd"), "go", "test", "./...")
+	if out := testkit.Run(t, root, filepath.Join(root, "bin", "hello")); strings.TrimSpace(out) != "hello" {
 		t.Errorf("the tool says %q", out)
 	}
-	must(t, b.Ensure(t.Context(), "hello"))
+	testkit.Must(t, b.Ensure(t.Context(), "hello"))
 	if text := said(b); strings.Contains(text, "building") {
 		t.Errorf("a tool was compiled:\n%s", text)
 	}
@@ -209,10 +186,10 @@ func TestABundleIsMadeForAnotherPlatform(t *testing.T) {
 	if here() == p.Platforms[0] {
 		p.Platforms[0] = "darwin/amd64"
 	}
-	must(t, p.Pack(t.Context()))
+	testkit.Must(t, p.Pack(t.Context()))
 	file := filepath.Join(p.Out, unbundle.File(p.Platforms[0]))
 	member := filepath.Join(unbundle.Top, unbundle.Dir, "bin", "hello")
-	if program := command(t, p.Out, "tar", "-xzOf", file, member); !strings.HasPrefix(program, "\xcf\xfa\xed\xfe") {
+	if program := testkit.Run(t, p.Out, "tar", "-xzOf", file, member); !strings.HasPrefix(program, "\xcf\xfa\xed\xfe") {
 		t.Errorf("a program for macOS does not begin with %q", program[:4])
 	}
 	_, err := unbundle.Open(t.Context(), t.TempDir(), file, unbundle.NoCode)
@@ -223,8 +200,8 @@ func TestABundleIsMadeForAnotherPlatform(t *testing.T) {
 
 func TestABundleIsMadeWholeOrNotAtAll(t *testing.T) {
 	p := newPacker(t)
-	must(t, p.Pack(t.Context()))
-	before := command(t, p.Out, "cat", "SHA256SUMS")
+	testkit.Must(t, p.Pack(t.Context()))
+	before := testkit.Run(t, p.Out, "cat", "SHA256SUMS")
 	for what, fail := range map[string]func(p *Packer) context.Context{
 		"another platform":   func(p *Packer) context.Context { p.Platforms = []string{"plan9/arm"}; return t.Context() },
 		"no checkout of git": func(p *Packer) context.Context { p.Builder.Root = t.TempDir(); return t.Context() },
@@ -261,10 +238,10 @@ func TestABundleIsMadeWholeOrNotAtAll(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(p.Out), "*")); len(left) != 1 {
 				t.Errorf("left behind: %q", left)
 			}
-			if after := command(t, p.Out, "cat", "SHA256SUMS"); after != before {
+			if after := testkit.Run(t, p.Out, "cat", "SHA256SUMS"); after != before {
 				t.Errorf("the bundle that was there is another one")
 			}
-			command(t, p.Out, "sha256sum", "-c", "SHA256SUMS")
+			testkit.Run(t, p.Out, "sha256sum", "-c", "SHA256SUMS")
 		})
 	}
 }
@@ -277,7 +254,7 @@ func (w writer) Write(text []byte) (int, error) { w(text); return len(text), nil
 func fakeDocker(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "docker"), "#!/bin/sh\n"+script+"\n")
+	testkit.Write(t, filepath.Join(dir, "docker"), "#!/bin/sh\n"+script+"\n")
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
@@ -295,29 +272,29 @@ load) grep -q images "$3" ;;
 esac`)
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[arch]
 	p.Platforms = []string{"darwin/" + arch, "linux/" + arch, "linux/" + other}
-	must(t, p.Pack(t.Context()))
+	testkit.Must(t, p.Pack(t.Context()))
 	const none = " has no images"
 	if text := said(p.Builder); strings.Count(text, none) != 1 || !strings.Contains(text, p.Platforms[2]+none) {
 		t.Errorf("it said:\n%s", text)
 	}
 	file := filepath.Join(p.Out, unbundle.File(here()))
 	dir, err := unbundle.Open(t.Context(), p.Builder.Root, file, unbundle.NoCode)
-	must(t, err)
+	testkit.Must(t, err)
 	state := filepath.Join(p.Builder.Root, ".workshop")
-	write(t, log+".down", "")
-	must(t, Install(t.Context(), p.Builder, state))
+	testkit.Write(t, log+".down", "")
+	testkit.Must(t, Install(t.Context(), p.Builder, state))
 	if _, err := os.Stat(filepath.Join(dir, imagesFile)); err != nil || !strings.Contains(said(p.Builder), "without FILE") {
 		t.Errorf("the images cannot be loaded later: %v\n%s", err, said(p.Builder))
 	}
-	must(t, os.Remove(log+".down"))
+	testkit.Must(t, os.Remove(log+".down"))
 	_, err = unbundle.Open(t.Context(), p.Builder.Root, "", "")
-	must(t, err)
-	must(t, Install(t.Context(), p.Builder, state))
+	testkit.Must(t, err)
+	testkit.Must(t, Install(t.Context(), p.Builder, state))
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the unpacked bundle is still there: %v", err)
 	}
 	calls, err := os.ReadFile(log)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, call := range []string{"pull -q nginx:latest\n", "tag kindest/node:v1.37.0@sha256:abc kindest/node:v1.37.0\n",
 		"images.tar kindest/node:v1.37.0 nginx:latest\n", "load -i " + dir + "/images.tar\n"} {
 		if !strings.Contains(string(calls), call) {
@@ -337,16 +314,16 @@ func TestBundlesAreServed(t *testing.T) {
 	name := unbundle.File("linux/amd64")
 	for path, text := range map[string]string{name: "bundle", "SHA256SUMS": strings.Repeat("a", 64) + "  " + name + "\n",
 		"modules/example.test/dep/@v/v1.0.0.mod": "module", "modules/secret": "x", "secret": "x", "../secret": "x"} {
-		write(t, filepath.Join(dir, path), text)
+		testkit.Write(t, filepath.Join(dir, path), text)
 	}
-	must(t, os.Symlink("../secret", filepath.Join(dir, unbundle.File("linux/arm64"))))
+	testkit.Must(t, os.Symlink("../secret", filepath.Join(dir, unbundle.File("linux/arm64"))))
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, out) }()
 	text := make([]byte, 8192)
 	n, err := reader.Read(text)
-	must(t, err)
+	testkit.Must(t, err)
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	_, line, _ := strings.Cut(string(text[:n]), "curl -fC - -O ")
 	base, _, _ := strings.Cut(line, "/"+name)
@@ -356,31 +333,31 @@ func TestBundlesAreServed(t *testing.T) {
 		"/": 200, "/modules/": 404, "/modules": 404, "/secret": 404, "/modules/secret": 404, "/modules/../secret": 404,
 		"/%2e%2e/secret": 404, "/modules/%2e%2e/%2e%2e/secret": 404, "/" + unbundle.File("linux/arm64"): 500} {
 		request, err := http.NewRequest(http.MethodGet, base+"/", nil)
-		must(t, err)
+		testkit.Must(t, err)
 		request.URL.Opaque = path // as it is, not cleaned
 		response, err := client.Do(request)
-		must(t, err)
+		testkit.Must(t, err)
 		if response.StatusCode != want && (want == 200 || response.StatusCode < 300) {
 			t.Errorf("%s: %s, wanted %d", path, response.Status, want)
 		}
 		body, err := io.ReadAll(response.Body)
-		must(t, errors.Join(err, response.Body.Close()))
+		testkit.Must(t, errors.Join(err, response.Body.Close()))
 		if path == "/" && !strings.Contains(string(body), "curl -fC - -O "+base+"/"+name+"; if ") {
 			t.Errorf("in a browser one reads:\n%s", body)
 		}
 	}
 	request, err := http.NewRequest(http.MethodGet, base+"/"+name, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	request.Header.Set("Range", "bytes=3-")
 	response, err := client.Do(request)
-	must(t, err)
+	testkit.Must(t, err)
 	body, err := io.ReadAll(response.Body)
-	must(t, errors.Join(err, response.Body.Close()))
+	testkit.Must(t, errors.Join(err, response.Body.Close()))
 	if string(body) != "dle" {
 		t.Errorf("a download that goes on is %s, %q", response.Status, body)
 	}
 	cancel()
-	must(t, <-done)
+	testkit.Must(t, <-done)
 }
 
 func TestOnlyANamedAddressIsServed(t *testing.T) {
@@ -389,7 +366,7 @@ func TestOnlyANamedAddressIsServed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "run make bundle") {
 		t.Errorf("without a bundle: %v", err)
 	}
-	write(t, filepath.Join(dir, unbundle.SumsFile), "")
+	testkit.Write(t, filepath.Join(dir, unbundle.SumsFile), "")
 	for address, want := range map[string]string{"0.0.0.0:8400": "name one address", ":8400": "name one address",
 		"[::]:8400": "name one address", "8400": "HOST:PORT", "203.0.113.1:8400": "ADDRESS=HOST:PORT"} {
 		if err := Serve(t.Context(), dir, address, nil, io.Discard); err == nil || !strings.Contains(err.Error(), want) {

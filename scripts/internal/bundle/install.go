@@ -32,7 +32,9 @@ func Install(ctx context.Context, b tools.Builder, state string) error {
 				"-xzf, it has a checkout): %w", about.Commit, err)
 		}
 	}
-	b.Ready = filepath.Join(dir, "bin")
+	if err := b.Adopt(filepath.Join(dir, "bin")); err != nil {
+		return err
+	}
 	if err := b.Ensure(ctx, b.Names()...); err != nil {
 		return err
 	}

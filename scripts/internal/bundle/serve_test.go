@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/testkit"
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
@@ -25,10 +26,10 @@ import (
 func planted(t *testing.T, file string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, unbundle.Top, "Makefile"), "from-bundle:\n\t@touch ../ran\n")
-	command(t, dir, "tar", "-czf", file, unbundle.Top)
+	testkit.Write(t, filepath.Join(dir, unbundle.Top, "Makefile"), "from-bundle:\n\t@touch ../ran\n")
+	testkit.Run(t, dir, "tar", "-czf", file, unbundle.Top)
 	data, err := os.ReadFile(file)
-	must(t, err)
+	testkit.Must(t, err)
 	return data
 }
 
@@ -68,24 +69,24 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 	dir, name := t.TempDir(), unbundle.File("linux/amd64")
 	data := planted(t, filepath.Join(dir, name))
 	sums := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
-	write(t, filepath.Join(dir, unbundle.SumsFile), sums)
+	testkit.Write(t, filepath.Join(dir, unbundle.SumsFile), sums)
 	ctx, cancel := context.WithCancel(t.Context())
 	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
 	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, screen) }()
 	<-screen.full
 	base, _, _ := strings.Cut(strings.TrimPrefix(screen.text.String(), "Attendees open "), " in a browser")
 	response, err := http.Get(base)
-	must(t, err)
+	testkit.Must(t, err)
 	page, err := io.ReadAll(response.Body)
-	must(t, errors.Join(err, response.Body.Close()))
+	testkit.Must(t, errors.Join(err, response.Body.Close()))
 
 	code := unbundle.Code([]byte(sums))
 	if strings.Contains(string(page), code) || !strings.Contains(screen.text.String(), "\n\n  "+code+"\n") {
 		t.Errorf("the code %s must be on the screen alone; the page:\n%s\nthe screen:\n%s", code, page, &screen.text)
 	}
 	room, err := http.Get(regexp.MustCompile(regexp.QuoteMeta(base) + `/room/\S+`).FindString(screen.text.String()))
-	must(t, err)
-	if must(t, room.Body.Close()); room.StatusCode != http.StatusOK || strings.Contains(string(page), "/room/") {
+	testkit.Must(t, err)
+	if testkit.Must(t, room.Body.Close()); room.StatusCode != http.StatusOK || strings.Contains(string(page), "/room/") {
 		t.Errorf("the room's page answers %s, or its address is on the page of the room:\n%s", room.Status, page)
 	}
 	teacher, attendee := lineIn(t, screen.text.String()), lineIn(t, string(page))
@@ -117,13 +118,13 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 		})
 	}
 	cancel()
-	must(t, <-done)
+	testkit.Must(t, <-done)
 }
 
 // A client that begins a request and never ends it does not hold its connection.
 func TestARequestThatNeverEndsIsEnded(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, unbundle.SumsFile), "")
+	testkit.Write(t, filepath.Join(dir, unbundle.SumsFile), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
 	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, screen) }()
@@ -134,11 +135,11 @@ func TestARequestThatNeverEndsIsEnded(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			connection, err := net.Dial("tcp", host)
-			must(t, err)
+			testkit.Must(t, err)
 			defer connection.Close()
 			_, err = fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
 				"Content-Length: 900\r\n\r\n{", path, host)
-			must(t, errors.Join(err, connection.SetReadDeadline(time.Now().Add(4*readTimeout))))
+			testkit.Must(t, errors.Join(err, connection.SetReadDeadline(time.Now().Add(4*readTimeout))))
 			if _, err := io.Copy(io.Discard, connection); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("the server still waits")
 			}
@@ -146,6 +147,6 @@ func TestARequestThatNeverEndsIsEnded(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		cancel()
-		must(t, <-done)
+		testkit.Must(t, <-done)
 	})
 }

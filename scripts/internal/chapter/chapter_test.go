@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // tree makes a repository of the given files.
@@ -14,13 +16,7 @@ func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(root, name), text)
 	}
 	return root
 }
@@ -92,9 +88,7 @@ func TestModulesOf(t *testing.T) {
 		map[string]string{"04-c/go.mod": "", "04-c/tool/go.mod": "", "05-sdk/a-operator/go.mod": "",
 			"05-sdk/a-operator/program/go.mod": "", "05-sdk/a-operator/internal/x.go": ""})
 	chapters, err := All(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if diff := cmp.Diff([]string{"04-c", "05-sdk/a-operator"}, chapters); diff != "" {
 		t.Errorf("a module inside a chapter is no chapter:\n%s", diff)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // The programs that the Makefiles call, as far as these targets need them. operator-sdk adds files to a folder, and
@@ -19,40 +21,29 @@ var programsOfBundles = map[string]string{"go": "", "gofmt": "", "controller-gen
 func TestABundleOfOLMHasNoStaleFiles(t *testing.T) {
 	bin := t.TempDir()
 	for name, text := range programsOfBundles {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text), 0o755))
 	}
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
 	root := filepath.Join("..", "..", "..")
 	makefiles, err := filepath.Glob(filepath.Join(root, "0*", "Makefile"))
 	more, err2 := filepath.Glob(filepath.Join(root, "0*", "*", "Makefile"))
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, err2))
 	tried := 0
 	for _, path := range append(makefiles, more...) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), "\nbundle:") {
+		text := testkit.Read(t, path)
+		if !strings.Contains(text, "\nbundle:") && !strings.Contains(text, "\ninclude operator.mk\n") {
 			continue
 		}
 		tried++
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "chapters", "05", "project")
-			if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(path))))
 			run := func(targets ...string) (string, error) {
 				out, err := exec.Command("make", append([]string{"-s", "-C", dir}, targets...)...).CombinedOutput()
 				return string(out), err
 			}
 			stale := filepath.Join(dir, "bundle", "manifests", "old-role.yaml")
-			if err := os.WriteFile(stale, []byte("kind: Role\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(stale, []byte("kind: Role\n"), 0o644))
 			if out, err := run("generate", "bundle"); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -62,9 +53,7 @@ func TestABundleOfOLMHasNoStaleFiles(t *testing.T) {
 			if out, err := run("verify"); err != nil || !strings.Contains(out, "generated files are fresh") {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			if err := os.WriteFile(stale, []byte("kind: Role\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(stale, []byte("kind: Role\n"), 0o644))
 			if out, err := run("verify"); err == nil || !strings.Contains(out, "old-role.yaml") {
 				t.Errorf("make verify: %v\n%s", err, out)
 			}

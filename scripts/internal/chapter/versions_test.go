@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestVersions(t *testing.T) {
@@ -75,9 +77,7 @@ func TestOneVersionOfEachDependency(t *testing.T) {
 
 func TestDependenciesAreThoseThatAreCompiled(t *testing.T) {
 	list, err := dependencies(t.Context(), "../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for path, want := range map[string]bool{
 		"golang.org/x/mod":                      true,
 		"github.com/google/go-cmp":              true,  // of tests

@@ -2,10 +2,11 @@ package doctor
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestBrief(t *testing.T) {
@@ -40,12 +41,9 @@ func TestBrief(t *testing.T) {
 
 // The line names faults by their ID, under which an instructor finds each fault in TEACHING.md.
 func TestTeachingExplainsEachFault(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "TEACHING.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, filepath.Join("..", "..", "..", "TEACHING.md"))
 	for _, check := range checks {
-		if id := (Finding{Check: check.name}).ID(); !strings.Contains(string(text), "`"+id+"`") {
+		if id := (Finding{Check: check.name}).ID(); !strings.Contains(text, "`"+id+"`") {
 			t.Errorf("TEACHING.md does not explain `%s`", id)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestAHealthyMachineIsOK(t *testing.T) {
@@ -69,9 +71,7 @@ func TestTheFixForTheProxiesFixes(t *testing.T) {
 		}
 		fix := exec.Command(bash, "-c", w.finding("Proxies").Fix+"\n"+`printf %s "$NO_PROXY"`)
 		list, err := fix.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if !strings.Contains(string(list), value) {
 			t.Errorf("%s: %s has lost what was there", earlier, list)
 		}
@@ -108,9 +108,7 @@ FAIL  Memory
 	if err := Print(&plain, findings, false); err != nil || plain.String() != want {
 		t.Errorf("got %v\n%s", err, plain.String())
 	}
-	if err := Print(&colourful, findings, true); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, Print(&colourful, findings, true))
 	for _, word := range []string{"\x1b[32mok  \x1b[0m", "\x1b[33mwarn\x1b[0m", "\x1b[31mFAIL\x1b[0m"} {
 		if !strings.Contains(colourful.String(), word) {
 			t.Errorf("%q is missing in %q", word, colourful.String())
@@ -120,15 +118,11 @@ FAIL  Memory
 
 func TestTheVersionIsThatOfTheWorkshop(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "versions.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var pins struct {
 		Go string `json:"go"`
 	}
-	if err := yaml.Unmarshal(data, &pins); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal(data, &pins))
 	if minimumGo != "go"+pins.Go {
 		t.Errorf("%s is not what scripts/versions.yaml says: %+v", minimumGo, pins)
 	}

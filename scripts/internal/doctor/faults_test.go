@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // environment sets variables, given as pairs of name and value.
@@ -179,9 +181,7 @@ var scenes = map[string]map[string]scene{
 func (w *fixture) takePort() {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	w.t.Cleanup(func() { listener.Close() })
 	w.HealthPort = listener.Addr().(*net.TCPAddr).Port
 }

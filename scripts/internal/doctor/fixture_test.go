@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // fixture is a healthy machine made of real files and programs, which a test then breaks.
@@ -31,9 +33,7 @@ func newFixture(t *testing.T) *fixture {
 	w.Machine = Local(t.TempDir())
 	w.OS, w.Root, w.HealthPort = "linux", t.TempDir(), 0
 	w.Disk = func(string) (uint64, error) { return 100 * gib, nil }
-	if err := os.Mkdir(filepath.Join(w.Repository, "scripts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(w.Repository, "scripts"), 0o700))
 	w.write("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n")
 	w.write("proc/sys/fs/inotify/max_user_instances", "512\n")
 	w.write("proc/sys/fs/inotify/max_user_watches", "524288\n")
@@ -47,12 +47,7 @@ func newFixture(t *testing.T) *fixture {
 func (w *fixture) write(path, content string) {
 	w.t.Helper()
 	path = w.file(path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Write(w.t, path, content)
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
@@ -60,17 +55,13 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 // script puts a program into PATH.
 func (w *fixture) script(name, body string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, os.WriteFile(filepath.Join(w.bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 }
 
 // remove takes a program out of PATH.
 func (w *fixture) remove(name string) {
 	w.t.Helper()
-	if err := os.Remove(filepath.Join(w.bin, name)); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, os.Remove(filepath.Join(w.bin, name)))
 }
 
 // goVersion makes the go program print a version; its build cache is a folder that does not exist yet.
@@ -83,9 +74,7 @@ func (w *fixture) goVersion(answer string) {
 func (w *fixture) fifo() string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 

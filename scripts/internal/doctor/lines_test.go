@@ -1,12 +1,12 @@
 package doctor
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A cloned is a clone of a small repository as Git for Windows makes it, with core.autocrlf.
@@ -22,48 +22,24 @@ var textAndPicture = map[string]string{"scripts/workshop": "#!/usr/bin/env bash\
 func newCloned(t *testing.T, copies ...string) cloned {
 	t.Helper()
 	c, from := cloned{t, filepath.Join(t.TempDir(), "clone")}, t.TempDir()
-	write := func(name string, data []byte, mode os.FileMode) {
-		path := filepath.Join(from, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, text := range textAndPicture {
-		write(name, []byte(text), 0o755)
+		testkit.Write(t, filepath.Join(from, name), text)
 	}
 	for _, name := range copies {
-		data, err := os.ReadFile(filepath.Join("..", "..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(name, data, 0o644)
+		testkit.Write(t, filepath.Join(from, name), testkit.Read(t, filepath.Join("..", "..", "..", name)))
 	}
-	c.git("init", "-q", from)
-	c.git("-C", from, "add", "-A")
-	c.git("-C", from, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "files")
-	c.git("clone", "-q", "-c", "core.autocrlf=true", from, c.dir)
+	testkit.Run(t, from, "git", "init", "-q")
+	testkit.Run(t, from, "git", "add", "-A")
+	testkit.Run(t, from, "git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "files")
+	testkit.Run(t, from, "git", "clone", "-q", "-c", "core.autocrlf=true", from, c.dir)
 	return c
-}
-
-func (c cloned) git(args ...string) {
-	c.t.Helper()
-	if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
-		c.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
 }
 
 // isAsCommitted reports whether git has converted nothing.
 func (c cloned) isAsCommitted() bool {
 	c.t.Helper()
 	for name, text := range textAndPicture {
-		data, err := os.ReadFile(filepath.Join(c.dir, name))
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if !bytes.Equal(data, []byte(text)) {
+		if testkit.Read(c.t, filepath.Join(c.dir, name)) != text {
 			return false
 		}
 	}

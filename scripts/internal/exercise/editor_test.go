@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // TestAnEditorFindsEverything: in the work folder, every import of a starter and of a solution is found by a lookup
@@ -20,9 +22,7 @@ func TestAnEditorFindsEverything(t *testing.T) {
 		}
 		for _, of := range []string{e.Starter, e.Solution} {
 			files, err := c.Files(e, of)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if _, err := c.Goto(e, Always); err != nil {
 				t.Fatal(err)
 			}

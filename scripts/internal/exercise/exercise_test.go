@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"example.com/operator-workshop/scripts/internal/mutant"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestListsAreRead(t *testing.T) {
@@ -20,9 +21,7 @@ func TestListsAreRead(t *testing.T) {
 	}
 	for _, chapter := range []string{"03-client-go-controller", "04-controller-runtime"} {
 		stages, err := filepath.Glob(filepath.Join(c.Root, chapter, "stages", "[1-9]-*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, stage := range stages {
 			if !slices.ContainsFunc(Stages(c.All, chapter), func(e Exercise) bool {
 				return e.Solution == "stages/"+filepath.Base(stage)
@@ -62,9 +61,7 @@ func (c Course) trialsWithoutFiles(e Exercise) (n int, err error) {
 func TestADescriptionThatIsNotComplete(t *testing.T) {
 	root := t.TempDir()
 	for name, data := range map[string]string{"04-x/go.mod": "", "04-x/a/main.go": "", "04-x/b/main.go": ""} {
-		if err := write(filepath.Join(root, name), []byte(data)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, write(filepath.Join(root, name), []byte(data)))
 	}
 	whole := `exercises:
 - {id: "04.1", title: T, minutes: 5, story: S, starter: a, solution: b, file: main.go, lab: [x], fails: y,
@@ -84,9 +81,7 @@ func TestADescriptionThatIsNotComplete(t *testing.T) {
 		"line: l->line: ''":      "line is missing",
 	} {
 		old, now, _ := strings.Cut(change, "->")
-		if err := write(filepath.Join(root, "04-x", File), []byte(strings.Replace(whole, old, now, 1))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, write(filepath.Join(root, "04-x", File), []byte(strings.Replace(whole, old, now, 1))))
 		_, err := Load(root)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", change, err, want)
@@ -99,9 +94,7 @@ func TestWhatComesBefore(t *testing.T) {
 		{ID: "04.3", Chapter: "04", Fresh: true}, {ID: "04.4", Chapter: "04"}}
 	for id, want := range map[string]string{"03.1": "", "04.1": "", "04.2": "04.1", "04.3": "", "04.4": "04.3"} {
 		e, err := Find(all, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var got []string
 		for _, b := range before(all, e) {
 			got = append(got, b.ID)
@@ -115,9 +108,7 @@ func TestWhatComesBefore(t *testing.T) {
 func TestEveryMutantIsABug(t *testing.T) {
 	c := newCourse(t)
 	bugs, err := Bugs(c.Root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	patches, err := filepath.Glob(filepath.Join(c.Root, "scripts/lab/myweb/mutants/patches/*.patch"))
 	if err != nil || len(patches) != len(bugs) {
 		t.Errorf("%d bugs, %d mutants: %v", len(bugs), len(patches), err)
@@ -172,9 +163,7 @@ func TestOutputFits(t *testing.T) {
 		}
 	}
 	bugs, err := Bugs(c.Root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for n, b := range bugs {
 		b.Print(&out, n+1)
 	}
@@ -194,12 +183,8 @@ func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 	}
 	path := filepath.Join(c.Dir(e), "main.go")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(data, "\nfunc x() { y() }\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(path, append(data, "\nfunc x() { y() }\n"...), 0o600))
 	r, err := c.Check(t.Context(), e)
 	if err != nil || r.Compile == nil || r.Passed() {
 		t.Fatalf("got %+v, %v", r, err)
@@ -210,22 +195,16 @@ func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 			t.Errorf("%q does not say %q", r.Compile, want)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(c.Dir(e), "go.mod"), []byte("module x\n\ngo 1.99\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir(e), "go.mod"), []byte("module x\n\ngo 1.99\n"), 0o600))
 	if r, err = c.Check(t.Context(), e); err != nil || r.Compile == nil || !strings.Contains(r.Compile.Error(),
 		"Delete work/04-controller-runtime/go.mod: `make check` writes it") {
 		t.Errorf("a go.mod that asks for another Go: %v, %v", r.Compile, err)
 	}
-	if err := os.Remove(filepath.Join(c.Dir(e), "go.mod")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(c.Dir(e), "go.mod")))
 	if r, err = c.Check(t.Context(), e); err != nil || r.Compile == nil || !strings.Contains(r.Compile.Error(), "undefined: y") {
 		t.Errorf("without go.mod: %v, %v", r.Compile, err)
 	}
-	if err := os.Remove(filepath.Join(c.Dir(e), "go.sum")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(c.Dir(e), "go.sum")))
 	if r, err = c.Check(t.Context(), e); err != nil || r.Compile == nil || !strings.Contains(r.Compile.Error(),
 		"Delete work/04-controller-runtime/go.mod: `make check` writes it and go.sum again") {
 		t.Errorf("without go.sum: %v, %v", r.Compile, err)
@@ -236,9 +215,7 @@ func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 // chosen.
 func TestABugFitsTheReader(t *testing.T) {
 	bugs, err := Bugs(newCourse(t).Root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	fixed := func(levels ...int) map[string]string {
 		passed := map[string]string{}
 		for _, level := range levels {
@@ -272,9 +249,7 @@ func TestABugFitsTheReader(t *testing.T) {
 
 func TestEachBugHasHints(t *testing.T) {
 	bugs, err := Bugs(newCourse(t).Root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, b := range bugs {
 		for n, want := range []string{b.planted.Files()[0], b.planted.Files()[0] + ":", b.planted.Bug} {
 			if text, last := b.Hint(n); !strings.Contains(text, want) || last != (n == 2) {

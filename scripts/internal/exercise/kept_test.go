@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // TestTheLoopOfTheFailureIsKept has the records of two checks in one ledger.
@@ -23,15 +24,11 @@ func TestTheLoopOfTheFailureIsKept(t *testing.T) {
 		event(5, "b-1", "ConfigMap"), create(6, "b-1"), event(7, "b-1", "MyWeb")}
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
 	f, err := loop.Create(path, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, r := range ledger {
 		f.Write(r)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, f.Close())
 	passed := Verdict{Check: "a", Verdict: "passed", Namespace: "a-1", End: 5}
 	failed := Verdict{Check: "b", Verdict: "failed", Reason: "expected …; but …", Namespace: "b-1", At: 5, End: 6}
 	c, e := Course{Checks: t.TempDir()}, Exercise{ID: "04.3"}
@@ -45,20 +42,14 @@ func TestTheLoopOfTheFailureIsKept(t *testing.T) {
 			"create services web 201 moved"}, "MyWeb"},
 		"a success": {Report{Own: []Verdict{passed}}, []string{"04.3: passed", "Service web DELETED delivered"}, "ConfigMap"},
 	} {
-		if err := c.keep(t.Context(), e, path, &test.r); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.keep(t.Context(), e, path, &test.r))
 		if (len(test.r.Loop) == 1) != test.r.Passed() || !test.r.Kept {
 			t.Errorf("%s: the loop is %q", name, test.r.Loop)
 		}
 		records, j, err := c.Kept(e).Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var out strings.Builder
-		if err := PrintKept(&out, records, j, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, PrintKept(&out, records, j, nil))
 		for _, want := range test.want {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: %q is not in\n%s", name, want, &out)

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // TestPagesNameTheirExercises: a reader finds each exercise on a page of its chapter, with its title and its minutes.
 func TestPagesNameTheirExercises(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	all, err := Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range all {
 		command := "`make exercise EX=" + e.ID + "`"
 		line := lineWith(t, filepath.Join(root, e.Chapter), command)
@@ -41,8 +41,6 @@ func lineWith(t *testing.T, dir, text string) (found string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return found
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestASavedCopyComesBack(t *testing.T) {
@@ -21,9 +23,7 @@ func TestASavedCopyComesBack(t *testing.T) {
 		if err == nil {
 			err = c.GoOn(e)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	put(first, "mine")
 	put(second, "the starter of 04.3")

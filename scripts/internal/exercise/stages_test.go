@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // someStages are two stages that demand a check, and one that loses a check of before.
@@ -43,9 +45,7 @@ func TestEachDemandIsShown(t *testing.T) {
 		var pages []byte
 		for _, page := range []string{"README.md", "stages/README.md"} {
 			text, err := os.ReadFile(filepath.Join(c.Root, chapter, page))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			pages = append(pages, text...)
 		}
 		for _, e := range Stages(c.All, chapter) {

@@ -6,28 +6,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // solve puts the solution of an exercise and an added line into the reader's files, and records that they passed.
 func solve(t *testing.T, c Course, e Exercise) {
 	t.Helper()
 	files, err := c.Files(e, e.Solution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	files["main.go"] = append(files["main.go"], "// mine\n"...)
 	if _, err := c.Put(e, files); err != nil {
 		t.Fatal(err)
 	}
 	s, err := c.State()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Take(e)
 	s.Solved, s.Passed[e.ID] = c.Digest(e), "now"
-	if err := c.SetState(s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.SetState(s))
 }
 
 func TestAReaderKeepsHerOwnSolution(t *testing.T) {
@@ -38,20 +34,15 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 		t.Errorf("the first time: %+v, %v", b, err)
 	}
 	mine := filepath.Join(c.Dir(e), "main.go")
-	begun, err := os.ReadFile(mine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(mine, []byte("package main\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	begun := testkit.Read(t, mine)
+	testkit.Must(t, os.WriteFile(mine, []byte("package main\n"), 0o600))
 	if b, err := c.Begin(e, Always); err != nil || b != (Beginning{Continued: true}) {
 		t.Errorf("once more: %+v, %v", b, err)
 	}
 	if is, err := os.ReadFile(mine); err != nil || string(is) != "package main\n" {
 		t.Errorf("the file of the reader is %q: %v", is, err)
 	}
-	if first, err := c.First(e); err != nil || string(first["main.go"]) != string(begun) {
+	if first, err := c.First(e); err != nil || string(first["main.go"]) != begun {
 		t.Errorf("the exercise began with %q: %v", first["main.go"], err)
 	}
 	if _, err := c.Goto(e, Always); err != nil {
@@ -67,9 +58,7 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	if b, err := c.Begin(find(t, c, "04.5"), Always); err != nil || b.Saved == "" {
 		t.Errorf("files that were not judged are not saved: %+v, %v", b, err)
 	}
-	if err := os.RemoveAll(c.Dir(e)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(c.Dir(e)))
 	if b, err := c.Begin(find(t, c, "04.5"), Always); err != nil || b != (Beginning{}) {
 		t.Errorf("with an empty folder: %+v, %v", b, err)
 	}
@@ -79,17 +68,13 @@ func TestWhatIsNextAfterABug(t *testing.T) {
 	c := newCourse(t)
 	solve(t, c, find(t, c, "04.3"))
 	bugs, err := Bugs(c.Root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.Plant(t.Context(), bugs[0]); err != nil {
 		t.Fatal(err)
 	}
 	for _, fixed := range []bool{false, true} {
 		s, err := c.State()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if fixed {
 			s.Passed[bugs[0].Exercise().ID] = "now"
 		}
@@ -111,21 +96,15 @@ func TestMoreOfTheLastResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Report{Own: []Verdict{{Check: "c", Verdict: "failed", Evidence: []string{"a", "b"}}}, Built: 1}
-	if err := c.Remember(c.Digest(e), r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Remember(c.Digest(e), r))
 	if last, ok := c.Last(c.Digest(e)); !ok || len(last.Own) != 1 || last.Failure() != r.Failure() || last.Built != 1 {
 		t.Errorf("the files have not changed: %v, %+v", ok, last)
 	}
-	if err := os.WriteFile(filepath.Join(c.Dir(e), "more.go"), []byte("package main\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir(e), "more.go"), []byte("package main\n"), 0o600))
 	if _, ok := c.Last(c.Digest(e)); ok {
 		t.Error("another file is there, and the last result is taken for that of these files")
 	}
-	if err := c.Remember(c.Digest(e), Report{Compile: errCompile}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Remember(c.Digest(e), Report{Compile: errCompile}))
 	if _, ok := c.Last(c.Digest(e)); ok {
 		t.Error("a program that did not compile has a result")
 	}
@@ -133,9 +112,7 @@ func TestMoreOfTheLastResult(t *testing.T) {
 
 func TestAStateThatCannotBeRead(t *testing.T) {
 	c := newCourse(t)
-	if err := write(c.statePath(), []byte("{")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, write(c.statePath(), []byte("{")))
 	if _, err := c.State(); err == nil || !strings.Contains(err.Error(), "delete it, your programs stay") {
 		t.Errorf("got %v", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // small is a checkout with one exercise that needs no control plane. Changes are old->new, in its list.
@@ -41,14 +43,10 @@ func small(t *testing.T, changes ...string) Course {
 			old, now, _ := strings.Cut(change, "->")
 			text = strings.Replace(text, old, now, 1)
 		}
-		if err := write(filepath.Join(root, "04-x", name), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, write(filepath.Join(root, "04-x", name), []byte(text)))
 	}
 	all, err := Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return Course{All: all, Workspace: Workspace{Root: root, Work: filepath.Join(root, "work"), Now: time.Now},
 		Judge: Judge{Root: root, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")}}
 }
@@ -83,9 +81,7 @@ func TestTheHintThatFitsComesFirst(t *testing.T) {
 	e := c.All[0]
 	files, err := e.Wrong[0].apply(e,
 		map[string][]byte{"add.go": []byte("package x\n\nfunc Add(a, b int) int { return a + b }\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.Put(e, files); err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +107,7 @@ func TestAMovedCheckout(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.Rename(c.Root, moved); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Rename(c.Root, moved))
 	c.Root, c.Judge.Root, c.Work = moved, moved, filepath.Join(moved, "work")
 	r, err := c.Check(t.Context(), c.All[0])
 	if err != nil || !strings.Contains(r.Failure(), "the sum is 0") {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 var checkout = filepath.Join("..", "..", "..")
@@ -20,13 +22,9 @@ var checkout = filepath.Join("..", "..", "..")
 func newCourse(t *testing.T) Course {
 	t.Helper()
 	root, err := filepath.Abs(checkout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	all, err := Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return Course{All: all, Workspace: Workspace{Root: root, Work: filepath.Join(t.TempDir(), "work"),
 		Now: func() time.Time { return now }},
@@ -37,9 +35,7 @@ func newCourse(t *testing.T) Course {
 func find(t *testing.T, c Course, id string) Exercise {
 	t.Helper()
 	e, err := Find(c.All, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return e
 }
 
@@ -53,12 +49,8 @@ func TestWhatIsOverwrittenIsSavedFirst(t *testing.T) {
 	for n, want := range []string{"work/.saved/2026-01-02T03-04-05/04-controller-runtime",
 		"work/.saved/2026-01-02T03-04-05-2/04-controller-runtime"} {
 		text := strings.Repeat("// mine\n", n+1)
-		if err := os.WriteFile(mine, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(c.Dir(e), "other.go"), []byte("package main\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(mine, []byte(text), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(c.Dir(e), "other.go"), []byte("package main\n"), 0o600))
 		saved, err := c.Goto(e, Always)
 		if err != nil || saved != want {
 			t.Fatalf("saved in %q, want %q: %v", saved, want, err)
@@ -82,9 +74,7 @@ func TestADeletedFileMayHaveOlderCopies(t *testing.T) {
 		if _, err := c.Put(e, starter); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(c.Dir(e), e.File)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(filepath.Join(c.Dir(e), e.File)))
 		if _, err := c.Sound(e); err == nil || strings.Contains(err.Error(), "make restore") != saved {
 			t.Errorf("saved before: %t: %v", saved, err)
 		}
@@ -120,9 +110,7 @@ func TestFilesThatCannotBeJudgedHaveAWayOn(t *testing.T) {
 			c := newCourse(t)
 			e := find(t, c, "04.3")
 			for file, text := range test.files {
-				if err := write(filepath.Join(c.Dir(e), file), []byte(text)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, write(filepath.Join(c.Dir(e), file), []byte(text)))
 			}
 			notes, err := c.Sound(e)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
@@ -135,9 +123,7 @@ func TestFilesThatCannotBeJudgedHaveAWayOn(t *testing.T) {
 	}
 	c := newCourse(t)
 	e := Exercise{ID: "01.1", Chapter: "01-crd", File: "crd.yaml"}
-	if err := write(filepath.Join(c.Dir(e), "my-crd.yaml"), []byte("a: b\n")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, write(filepath.Join(c.Dir(e), "my-crd.yaml"), []byte("a: b\n")))
 	if _, err := c.Sound(e); err == nil || !strings.Contains(err.Error(), "rename it to crd.yaml") {
 		t.Errorf("a manifest of another name: %v", err)
 	}
@@ -147,9 +133,7 @@ func TestFilesThatCannotBeJudgedHaveAWayOn(t *testing.T) {
 func TestAFullDiskLosesNothing(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
-	if err := os.MkdirAll(c.Work, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(c.Work, 0o755))
 	if err := unix.Mount("tmpfs", c.Work, "tmpfs", 0, "size=128k"); err != nil {
 		t.Skipf("no file system can be mounted here: %v", err)
 	}
@@ -158,9 +142,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := strings.Repeat("// mine\n", 1000)
-	if err := os.WriteFile(filepath.Join(c.Dir(e), "main.go"), []byte(mine), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir(e), "main.go"), []byte(mine), 0o600))
 	_ = os.WriteFile(filepath.Join(c.Work, "full"), make([]byte, 1<<20), 0o600)
 	if _, err := c.Goto(e, Always); err == nil || !strings.Contains(err.Error(),
 		"the disk is full; no file of yours was changed") {
@@ -169,9 +151,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	if is, err := os.ReadFile(filepath.Join(c.Dir(e), "main.go")); err != nil || string(is) != mine {
 		t.Errorf("the reader's file was changed: %d bytes, %v", len(is), err)
 	}
-	if err := os.Remove(filepath.Join(c.Work, "full")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(c.Work, "full")))
 	if _, err := c.Goto(e, Always); err != nil {
 		t.Errorf("with space again: %v", err)
 	}
@@ -267,9 +247,7 @@ func largeFiles(dir string) error {
 // TestAStateThatIsNoFile is refused before it is read, too.
 func TestAStateThatIsNoFile(t *testing.T) {
 	c := newCourse(t)
-	if err := errors.Join(os.MkdirAll(c.Work, 0o700), unix.Mkfifo(c.statePath(), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.MkdirAll(c.Work, 0o700), unix.Mkfifo(c.statePath(), 0o600)))
 	if _, err := c.State(); err == nil || !strings.Contains(err.Error(), "work/.state.yaml is a named pipe") {
 		t.Errorf("got %v", err)
 	}

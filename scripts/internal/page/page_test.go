@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // write makes a page in a new folder. ”' stands for a fence.
@@ -22,9 +24,7 @@ func write(t *testing.T, text string) string {
 		"README.md": strings.ReplaceAll(text, "'''", "```"),
 		"crd.yaml":  "kind: A\nspec:\n  one: 1\n  two: 2\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return filepath.Join(dir, "README.md")
 }
@@ -135,9 +135,7 @@ func TestAnInterruptedPageLeavesNoProcess(t *testing.T) {
 	page, err := Parse(write(t, "'''sh background=op\necho $$ >pid.background; exec sleep 1000\n'''\n"+
 		"'''sh stop=op\nset -m\nsleep 1000 &\necho $! >pid.nested; trap \"kill $!; exit 1\" TERM\n"+
 		"set +m; sleep 1000 & echo $! >pid.child; echo $$ >pid.block; wait\n'''"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dir := filepath.Dir(page.Path)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -214,9 +212,7 @@ func TestPlayShowsProseCommandsAndOutput(t *testing.T) {
 	_, out, err := runPage(t, Runner{Play: true},
 		"# A `title`\n\nSome *prose*, a [link](page.md) and\n**`code`**. <!-- by hand -->Not this.<!-- end --> This.\n\n"+
 			"'''sh within=1s\n# This may take a moment: run it again.\necho $((20+1))\n'''\n'''console\n21\n'''")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if want := "\nA TITLE\n\nSome prose, a link and code. This.\n\n$ echo $((20+1))\n21\n"; out != want {
 		t.Fatalf("got %q\nwant %q", out, want)
 	}
@@ -228,9 +224,7 @@ func TestPlayShowsWhatABackgroundProcessPrints(t *testing.T) {
 	_, out, err := runPage(t, Runner{Play: true},
 		"'''sh background=op until=ready\ntrap 'seq 25; exit' INT\necho ready; while :; do sleep 0.01; done\n'''\n"+
 			"'''sh stop=op\necho now\n'''\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, want := range []string{"done\nop | ready\n", "$ echo now\nnow\nop | … 5 lines …\nop | 6\n", "op | 25\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
@@ -267,9 +261,7 @@ func TestTablesAreShownAsWritten(t *testing.T) {
 
 func TestAPageCanEndAtAHeading(t *testing.T) {
 	page, err := Parse(write(t, "# A\n\n'''sh\ntrue\n'''\n\n## B\n\n'''sh\nfalse\n'''"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got := Plan(page.Until("B")).Executed; got != 1 {
 		t.Errorf("until B: %d blocks", got)
 	}

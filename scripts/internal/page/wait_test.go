@@ -7,15 +7,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // impatient runs a page whose waits end after a short time without progress, and returns its error.
 func impatient(t *testing.T, patience time.Duration, text string) error {
 	t.Helper()
 	page, err := Parse(write(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, part := range page.Parts {
 		if b := part.Block; b != nil {
 			b.Timeout = patience
@@ -62,9 +62,7 @@ func TestWaitsGoOnWhileThereIsProgress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := impatient(t, patience, text); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, impatient(t, patience, text))
 		})
 	}
 }
@@ -72,9 +70,7 @@ func TestWaitsGoOnWhileThereIsProgress(t *testing.T) {
 // Words of a page cannot make a wait shorter than a minute.
 func TestNoWaitIsShorterThanAMinute(t *testing.T) {
 	page, err := Parse(write(t, "'''sh within=10s timeout=5s\ntrue\n'''"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if b := page.Parts[0].Block; b.Within != time.Minute || b.Timeout != time.Minute {
 		t.Errorf("within %s, timeout %s", b.Within, b.Timeout)
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func start(t *testing.T) (s *Server, base string) {
@@ -30,14 +32,10 @@ func start(t *testing.T) (s *Server, base string) {
 func get(t *testing.T, address string) (int, string) {
 	t.Helper()
 	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return answer.StatusCode, string(text)
 }
 
@@ -45,9 +43,7 @@ func TestTheInstructorSeesWhoPassedAndWhatFails(t *testing.T) {
 	s, base := start(t)
 	for _, name := range []string{"anna", "Jörg B."} {
 		a, err := Join(base, name, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var out bytes.Buffer
 		a.Send(t.Context(), &out, "04.2", true, "")
 		a.Send(t.Context(), &out, "04.3", false, "behaviour/05-deleted-configmap")
@@ -71,17 +67,13 @@ func TestAttacks(t *testing.T) {
 	s, base := start(t)
 	post := func(body, kind, host string) (int, string) {
 		request, err := http.NewRequest(http.MethodPost, base+"/room", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		request.Header.Set("Content-Type", kind)
 		if host != "" {
 			request.Host = host
 		}
 		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(text)
@@ -122,9 +114,7 @@ const token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 func join(t *testing.T, base, name, machine string) (report func(exercise string) string) {
 	t.Helper()
 	a, err := Join(base, name, machine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return func(exercise string) string {
 		var out bytes.Buffer
 		a.Send(t.Context(), &out, exercise, true, "")
@@ -185,9 +175,7 @@ func TestANameBelongsToItsFirstMachine(t *testing.T) {
 	}
 	remove := func(path string) {
 		answer, err := http.PostForm(base+path, url.Values{"name": {"anna"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		_ = answer.Body.Close()
 	}
 	remove("/room/guessed")
@@ -206,21 +194,15 @@ func TestANameBelongsToItsFirstMachine(t *testing.T) {
 // A check never fails because of the room, and takes at most a moment longer with it.
 func TestARoomThatCannotBeReached(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer listener.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	nobody := closed.Addr().String()
 	closed.Close()
 	for _, host := range []string{listener.Addr().String(), nobody} {
 		a, err := Join("http://"+host, "anna", t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var out bytes.Buffer
 		begin := time.Now()
 		a.Send(context.Background(), &out, "04.2", true, "")
@@ -236,9 +218,7 @@ func TestARoomThatCannotBeReached(t *testing.T) {
 
 func TestNothingIsSentUnlessItIsAskedFor(t *testing.T) {
 	a, err := Join("", "", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var out bytes.Buffer
 	a.Send(t.Context(), &out, "04.2", true, "")
 	if out.Len() > 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 var needsSDK = regexp.MustCompile(`(?m)(^|/)operator-sdk |scaffold\.sh|tools operator-sdk|make bundle`)
@@ -15,15 +16,11 @@ var needsSDK = regexp.MustCompile(`(?m)(^|/)operator-sdk |scaffold\.sh|tools ope
 // A reader may begin with any page. A page that compiles operator-sdk says how long the first time takes.
 func TestPagesThatNeedOperatorSDKSayHowLongItTakes(t *testing.T) {
 	paths, err := page.Find(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	found := 0
 	for _, path := range paths {
 		p, err := page.Parse(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		need := false
 		for _, part := range p.Parts {
 			b := part.Block
@@ -51,11 +48,8 @@ var (
 
 // Each row of the credits names an author, the original, and the pages that follow it; each of these pages names both.
 func TestCreditsAreOnThePagesToo(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, credits, _ := strings.Cut(string(text), "\n## Credits\n")
+	text := testkit.Read(t, filepath.Join(root, "README.md"))
+	_, credits, _ := strings.Cut(text, "\n## Credits\n")
 	credits, _, _ = strings.Cut(credits, "\n## ")
 	authors := map[string]bool{}
 	for _, row := range creditRow.FindAllStringSubmatch(credits, -1) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A slide begins at each heading of the second level.
@@ -27,9 +28,7 @@ var slideTitle = regexp.MustCompile(`^(Task|Solution) (\d\d\.\d+):`)
 func readSlides(t *testing.T) (all []slide) {
 	t.Helper()
 	p, err := page.Parse(filepath.Join(root, SlidesFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for at, part := range p.Parts {
 		switch {
 		case at == 0: // the title of the page

@@ -11,6 +11,7 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 var root = filepath.Join("..", "..", "..")
@@ -21,9 +22,7 @@ const mostSlides = 50
 // A row of a run sheet begins when the row before it ends, and an exercise takes the minutes in its list.
 func TestTheRunSheetsAddUp(t *testing.T) {
 	exercises, err := exercise.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rows := 0
 	for _, sheet := range sheets(t) {
 		clock := 0
@@ -113,13 +112,8 @@ func about(slides []slide, id string) string {
 func TestEachSlideHasNotes(t *testing.T) {
 	slides := readSlides(t)
 	exercises, err := exercise.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(root, SlidesFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	text := testkit.Read(t, filepath.Join(root, SlidesFile))
 	for _, s := range slides {
 		if !s.Noted {
 			t.Errorf("slide %d, %q, has no notes for who speaks", s.Number, s.Title)
@@ -131,7 +125,7 @@ func TestEachSlideHasNotes(t *testing.T) {
 		if want := fmt.Sprintf("Task %s: %s (%d minutes)", e.ID, e.Title, e.Minutes); err != nil || s.Title != want {
 			t.Errorf("slide %d is titled %q, not %q (%v)", s.Number, s.Title, want, err)
 		}
-		if want := "- **File:** `" + e.Path() + "`"; !strings.Contains(string(text), want) {
+		if want := "- **File:** `" + e.Path() + "`"; !strings.Contains(text, want) {
 			t.Errorf("slide %d does not name the file: %s", s.Number, want)
 		}
 		if len(s.Blocks) == 0 || s.Blocks[0].Text != "make exercise EX="+s.Exercise+"\n" {
@@ -183,12 +177,9 @@ func TestEachChapterIsInTheOverviews(t *testing.T) {
 		t.Fatal(chapters, err)
 	}
 	for file, form := range map[string]string{"TEACHING.md": "\n### %.2s: ", "README.md": "\n| [%[1]s](%[1]s/README.md) | "} {
-		text, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, filepath.Join(root, file))
 		for _, chapter := range chapters {
-			if want := fmt.Sprintf(form, filepath.Base(filepath.Dir(chapter))); !strings.Contains(string(text), want) {
+			if want := fmt.Sprintf(form, filepath.Base(filepath.Dir(chapter))); !strings.Contains(text, want) {
 				t.Errorf("%s does not have %q", file, want)
 			}
 		}
@@ -203,15 +194,11 @@ var (
 // Each word of a picture on a slide is in a picture of a page.
 func TestPicturesAreThoseOfPages(t *testing.T) {
 	paths, err := page.Find(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ofPages, ofSlides := map[string]bool{}, map[string]bool{}
 	for _, path := range paths {
 		p, err := page.Parse(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		words := ofPages
 		if filepath.Base(path) == SlidesFile {
 			words = ofSlides

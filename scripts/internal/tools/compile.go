@@ -40,21 +40,19 @@ func (b Builder) Warm(ctx context.Context, module string) error {
 	return b.compile(ctx, module, packages)
 }
 
-// Program compiles a command of one of our modules into bin/, in one step.
+// Program compiles a command of one of our modules into bin/, in one step: the go command renames the program from its
+// work folder. It links a program only when a package has changed.
 func (b Builder) Program(ctx context.Context, module, pkg, name string) error {
 	if err := os.MkdirAll(b.Bin(), 0o755); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(b.Bin(), ".program-")
+	work, err := os.MkdirTemp(b.Bin(), ".program-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	built := filepath.Join(dir, name)
-	if err := b.compile(ctx, module, []string{pkg}, "-ldflags", noDebug, "-o", built); err != nil {
-		return err
-	}
-	return os.Rename(built, filepath.Join(b.Bin(), name))
+	defer os.RemoveAll(work)
+	b.Env = append(slices.Clone(b.Env), "GOTMPDIR="+work)
+	return b.compile(ctx, module, []string{pkg}, "-ldflags", noDebug, "-o", filepath.Join(b.Bin(), name))
 }
 
 // compile builds packages of a module with one `go build`, so that shared packages are compiled once.
@@ -123,11 +121,10 @@ const noDebug = "-s -w"
 // versionFlags returns flags of the linker that set the version of the Kubernetes programs; kubectl refuses to connect
 // to a server when it cannot parse its own version.
 func versionFlags(version string) string {
-	parts := strings.Split(version, ".")
-	if len(parts) < 2 { // no version of Kubernetes is pinned
-		return ""
+	if version == "" { // the module has no Kubernetes
+		return noDebug
 	}
-	minor := parts[1]
+	minor := strings.Split(version, ".")[1]
 	flags := []string{noDebug}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags, "-X "+pkg+".gitVersion="+version, "-X "+pkg+".gitMajor=1",

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A checkout is a small repository with the real scripts/workshop, which builds a program that prints
@@ -22,11 +24,8 @@ type checkout struct {
 func newCheckout(t *testing.T) checkout {
 	t.Helper()
 	c := checkout{t, filepath.Join(t.TempDir(), `a learner's "checkout"`)}
-	script, err := os.ReadFile("../../workshop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.write("scripts/workshop", string(script))
+	script := testkit.Read(t, "../../workshop")
+	c.write("scripts/workshop", script)
 	c.write("scripts/go.mod", "module example.test/scripts\n\ngo 1.26.0\n")
 	c.program("one")
 	return c
@@ -34,13 +33,7 @@ func newCheckout(t *testing.T) checkout {
 
 func (c checkout) write(path, text string) {
 	c.t.Helper()
-	path = filepath.Join(c.root, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Write(c.t, filepath.Join(c.root, path), text)
 }
 
 func (c checkout) program(greeting string) {
@@ -57,9 +50,7 @@ func main() { fmt.Printf("`+greeting+` %q\n", os.Args[1:]) }
 func (c checkout) age(path string, by time.Duration) {
 	c.t.Helper()
 	then := time.Now().Add(-by)
-	if err := os.Chtimes(filepath.Join(c.root, path), then, then); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, os.Chtimes(filepath.Join(c.root, path), then, then))
 }
 
 // settle makes all sources older than the program.
@@ -105,17 +96,11 @@ func pathWithout(t *testing.T, goScript string) string {
 	dir := t.TempDir()
 	for _, name := range []string{"bash", "env", "dirname", "find", "mkdir", "mv", "rm", "sleep"} {
 		real, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(real, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, os.Symlink(real, filepath.Join(dir, name)))
 	}
 	if goScript != "" {
-		if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/usr/bin/env bash\n"+goScript), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "go"), []byte("#!/usr/bin/env bash\n"+goScript), 0o755))
 	}
 	return dir
 }
@@ -123,9 +108,7 @@ func pathWithout(t *testing.T, goScript string) string {
 func TestTheScriptBuildsWhenTheSourceIsNewer(t *testing.T) {
 	c := newCheckout(t)
 	decoy := t.TempDir()
-	if err := os.Mkdir(filepath.Join(decoy, "scripts"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(decoy, "scripts"), 0o755))
 	t.Setenv("CDPATH", decoy)
 	c.says(`one ["a b" "'"]`, "a b", "'")
 	c.settle()
@@ -204,9 +187,7 @@ esac`))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	half := fmt.Sprintf("%s/bin/.workshop.%d", c.root, cmd.Process.Pid)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(half); err == nil {
@@ -216,9 +197,7 @@ esac`))
 			t.Fatalf("it does not build: %s", &out)
 		}
 	}
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || strings.Contains(out.String(), "Fix") {
 		t.Errorf("it ended with %v and said %s", cmd.ProcessState, &out)
 	}

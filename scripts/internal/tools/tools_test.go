@@ -3,7 +3,6 @@ package tools
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A repository is a small repository that pins one tool, whose module is beside it, so that the tests need no network.
@@ -58,13 +59,7 @@ func newRepository(t *testing.T) repository {
 
 func (r repository) write(path, text string) {
 	r.t.Helper()
-	path = filepath.Join(r.moduleDir(""), path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Write(r.t, filepath.Join(r.moduleDir(""), path), text)
 }
 
 // pin changes the tool to another version, and the tool prints that version.
@@ -83,16 +78,14 @@ func (r repository) mustHave(version string) {
 	if got := strings.TrimSpace(string(out)); err != nil || got != "hello "+version {
 		r.t.Errorf("the program says %q (%v), wanted version %s", got, err, version)
 	}
-	if left, _ := os.ReadDir(r.Bin()); len(left) != 3 { // .lock, .stamps, hello
+	if left, _ := os.ReadDir(r.Bin()); len(left) != 2 { // .lock, hello
 		r.t.Errorf("bin/ has %v", left)
 	}
 }
 
 func (r repository) mustBuild(version string) {
 	r.t.Helper()
-	if err := r.ensure(); err != nil {
-		r.t.Fatal(err)
-	}
+	testkit.Must(r.t, r.ensure())
 	r.mustHave(version)
 }
 
@@ -108,9 +101,7 @@ func TestAToolIsBuiltOnceForEachVersion(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
 	before, err := os.Stat(filepath.Join(r.Bin(), "hello"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r.out.Reset()
 	r.mustBuild("v2.0.0")
 	after, err := os.Stat(filepath.Join(r.Bin(), "hello"))
@@ -166,9 +157,7 @@ func TestTheFirstTimeIsAnnounced(t *testing.T) {
 		t.Error("a module cache without Kubernetes is not announced")
 	}
 	cache := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(cache, "k8s.io", "kubernetes@v1.37.1"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(cache, "k8s.io", "kubernetes@v1.37.1"), 0o755))
 	t.Setenv("GOMODCACHE", cache)
 	if r.isNew(t.Context(), "v1.37.1") {
 		t.Error("it is announced, although the sources are there")
@@ -178,68 +167,42 @@ func TestTheFirstTimeIsAnnounced(t *testing.T) {
 func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
-	program, stamp := filepath.Join(r.Bin(), "hello"), r.stampPath("hello")
+	program := filepath.Join(r.Bin(), "hello")
 	for what, err := range map[string]func() error{
 		"the program is missing":        func() error { return os.Remove(program) },
 		"the program is empty":          func() error { return os.Truncate(program, 0) },
 		"the program has half its size": func() error { return os.Truncate(program, 1<<18) },
-		"the program is not executable": func() error { return os.Chmod(program, 0o644) },
-		"another program of its size and time is in its place": func() error {
-			was, err := os.Stat(program)
-			if err != nil {
-				return err
-			}
-			other := make([]byte, was.Size())
-			return errors.Join(os.WriteFile(program+".new", other, 0o755), os.Rename(program+".new", program),
-				os.Chtimes(program, was.ModTime(), was.ModTime()))
+		"another program in its place": func() error {
+			self, err := os.ReadFile(os.Args[0])
+			return errors.Join(err, os.Remove(program), os.WriteFile(program, self, 0o755))
 		},
-		"another program was written into its file": func() error {
-			was, err := os.Stat(program)
-			if err != nil {
-				return err
-			}
-			return errors.Join(os.WriteFile(program, make([]byte, was.Size()), 0o755),
-				os.Chtimes(program, was.ModTime(), was.ModTime()))
-		},
-		"the stamp is missing":      func() error { return os.Remove(stamp) },
-		"the stamp is half-written": func() error { return os.Truncate(stamp, 10) },
-		"all stamps are missing":    func() error { return os.RemoveAll(filepath.Dir(stamp)) },
 		"a build was killed": func() error {
-			return errors.Join(os.MkdirAll(r.Bin()+"/.build-1/x", 0o755), os.Remove(stamp))
+			return errors.Join(os.MkdirAll(filepath.Join(r.Bin(), ".build", "x"), 0o755), os.Remove(program))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if err := err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err())
 			repository{t, r.Builder, r.out}.mustBuild("v2.0.0")
 		})
 	}
 }
 
-func TestACopyOfAProgramIsNotBuiltAgain(t *testing.T) {
+// A bundle has programs of other machines. Those of the pinned versions are not compiled.
+func TestAPinnedProgramIsAdopted(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
-	program := filepath.Join(r.Bin(), "hello")
-	data, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(program), os.WriteFile(program, data, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	before := r.out.String()
-	r.mustHave("v2.0.0")
-	if err := r.ensure(); err != nil || strings.Contains(strings.TrimPrefix(r.out.String(), before), "building") {
-		t.Errorf("%v\n%s", err, r.out)
-	}
-	stamp, err := os.ReadFile(r.stampPath("hello"))
-	identified, failed := identity(program)
-	if err := errors.Join(err, failed); err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf(" sha256:%x\n%s", sha256.Sum256(data), identified); !strings.HasSuffix(string(stamp), want) {
-		t.Errorf("the stamp is %q, wanted %q at its end", stamp, want)
+	ready := t.TempDir()
+	for pinned, wanted := range map[string]bool{"v2.0.0": true, "v2.0.1": false} {
+		r.pin("v2.0.0")
+		r.mustBuild("v2.0.0")
+		testkit.Must(t, os.Rename(filepath.Join(r.Bin(), "hello"), filepath.Join(ready, "hello")))
+		r.pin(pinned)
+		r.out.Reset()
+		testkit.Must(t, r.Adopt(ready))
+		r.mustBuild(pinned)
+		if adopted := r.out.Len() == 0; adopted != wanted {
+			t.Errorf("with the pin %s, v2.0.0 was adopted: %v", pinned, adopted)
+		}
 	}
 }
 
@@ -254,7 +217,7 @@ func TestAFailedBuildLeavesTheOldProgram(t *testing.T) {
 		t.Errorf("a tool that nobody knows: %v", err)
 	}
 	if err := r.Ensure(t.Context(), "unpinned"); err == nil ||
-		!strings.Contains(err.Error(), "pins no module for unpinned") {
+		!strings.Contains(err.Error(), "package example.test/unpinned") {
 		t.Errorf("a tool that is not pinned: %v", err)
 	}
 }
@@ -320,9 +283,7 @@ var hostile = map[string]func(t *testing.T, parent string){
 		file := filepath.Join(parent, "env")
 		t.Setenv("GOENV", file)
 		text := "GOFLAGS=-mod=vendor\nGOOS=windows\nGOARCH=386\nGO111MODULE=off\nCGO_ENABLED=1\n"
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
 		for _, name := range []string{"GOFLAGS", "GOOS", "GOARCH", "GO111MODULE", "CGO_ENABLED"} {
 			t.Setenv(name, "")
 		}
@@ -376,9 +337,7 @@ echo "go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)" >
 		}, "HOME", "set it"},
 		"pins that are damaged": {func(_ *testing.T, r repository) { r.write("go.mod", "module") }, "go.mod", ""},
 		"bin/ is a file": {func(t *testing.T, r repository) {
-			if err := os.WriteFile(r.Bin(), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(r.Bin(), nil, 0o644))
 		}, "bin: not a directory", "must be writable"},
 		"bin/ is read-only": {func(t *testing.T, r repository) { mount(t, r.Bin(), "ro") }, "read-only", "must be writable"},
 		"the disk is full": {func(t *testing.T, r repository) { mount(t, r.Bin(), "size=64k") }, "no space left",
@@ -395,9 +354,7 @@ echo "go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)" >
 // mount mounts a small file system at dir, where the machine allows it.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(dir, 0o755))
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
 		t.Skipf("cannot mount here: %s", out)
 	}
@@ -456,29 +413,28 @@ func TestAToolThatHasAModuleOfItsOwn(t *testing.T) {
 	r := newRepository(t)
 	r.Tools = append(r.Tools, Tool{Name: "other", Package: "example.test/other", Module: "other", Tags: "tagged",
 		Versions: []string{"main.version"}})
-	r.write("../other/go.mod", "module example.test/others\n\ngo 1.26.0\n\ntool example.test/other\n\n"+
-		"require example.test/other v1.0.0\n\nreplace example.test/other => ./other\n")
-	r.write("../other/go.sum", "")
-	r.write("../other/other/go.mod", "module example.test/other\n\ngo 1.26.0\n")
-	r.write("../other/other/main.go", "package main\n\nvar version, tag string\n\nfunc main() { println(version + tag) }\n")
-	r.write("../other/other/tagged.go", "//go:build tagged\n\npackage main\n\nfunc init() { tag = \" tagged\" }\n")
-	if err := r.Ensure(t.Context(), "hello", "other"); err != nil {
-		t.Fatal(err)
+	pin := func(library string) {
+		r.write("../other/go.mod", "module example.test/others\n\ngo 1.26.0\n\nrequire example.test/other v1.0.0\n"+
+			"require example.test/library "+library+"\n\nreplace example.test/other => ./other\n"+
+			"replace example.test/library => ./library\n")
 	}
+	pin("v1.0.0")
+	r.write("../other/library/go.mod", "module example.test/library\n\ngo 1.26.0\n")
+	r.write("../other/library/library.go", "package library\n")
+	r.write("../other/go.sum", "")
+	r.write("../other/other/go.mod", "module example.test/other\n\ngo 1.26.0\n\nrequire example.test/library v1.0.0\n")
+	r.write("../other/other/main.go", "package main\n\nimport _ \"example.test/library\"\n\nvar version, tag string\n\nfunc main() { println(version + tag) }\n")
+	r.write("../other/other/tagged.go", "//go:build tagged\n\npackage main\n\nfunc init() { tag = \" tagged\" }\n")
+	testkit.Must(t, r.Ensure(t.Context(), "hello", "other"))
 	for name, want := range map[string]string{"hello": "hello v2.0.0", "other": "v1.0.0 tagged"} {
 		out, err := exec.Command(filepath.Join(r.Bin(), name)).CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("%s prints %q (%v), wanted %q", name, got, err, want)
 		}
 	}
-	before := r.stampPath("hello")
-	r.write("../other/go.sum", "\n") // a changed pin in one module is not a reason to build the tools of another
-	stamp, err := os.ReadFile(before)
-	if err != nil || r.ensure() != nil {
-		t.Fatal(err)
-	}
-	if after, err := os.ReadFile(before); err != nil || string(after) != string(stamp) {
-		t.Errorf("the other program was built again: %q, %q, %v", stamp, after, err)
+	pin("v1.0.1")
+	if wanted, err := r.outdated(r.Bin(), []string{"hello", "other"}); err != nil || len(wanted) != 1 || wanted[0].Name != "other" {
+		t.Errorf("after the change of a dependency of other, these tools are built again: %v, %v", wanted, err)
 	}
 }
 
@@ -491,11 +447,28 @@ func TestWarmLinksNoProgram(t *testing.T) {
 	r.write("program/absent.s", "")
 	r.write("program/library/library.go", "package library\n\nconst Value = 1\n")
 	module := filepath.Join(r.moduleDir(""), "program")
-	if err := r.Warm(t.Context(), module); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Warm(t.Context(), module))
 	stale, err := r.countStale(t.Context(), module, []string{"example.test/program/library"}, r.Report.Meter(""))
 	if err != nil || stale != 0 {
 		t.Errorf("the library: %d stale packages, %v", stale, err)
+	}
+}
+
+func TestAProgramIsLinkedWhenAPackageHasChanged(t *testing.T) {
+	r := newRepository(t)
+	var before os.FileInfo
+	for step, linked := range []bool{true, false, true} {
+		if step == 2 {
+			r.pin("v2.0.1")
+		}
+		testkit.Must(t, r.Program(t.Context(), filepath.Join(r.moduleDir(""), "hello"), ".", "hello"))
+		after, err := os.Stat(filepath.Join(r.Bin(), "hello"))
+		if err != nil || os.SameFile(before, after) == linked {
+			t.Errorf("step %d: it should be linked: %v (%v)", step, linked, err)
+		}
+		before = after
+	}
+	if left, _ := os.ReadDir(r.Bin()); len(left) != 1 {
+		t.Errorf("bin/ has %v", left)
 	}
 }

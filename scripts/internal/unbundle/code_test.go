@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // TestABundleOfAStrangerIsRefused has a bundle with a planted etcd, and a list with the correct checksum of this
@@ -54,8 +56,6 @@ func TestTheCodeIsAcceptedAsItIsReadOut(t *testing.T) {
 func codeOf(t *testing.T, bundle string) string {
 	t.Helper()
 	sums, err := os.ReadFile(filepath.Join(filepath.Dir(bundle), SumsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return Code(sums)
 }

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // A file of a bundle; the empty type is a regular file.
@@ -47,16 +49,12 @@ func pack(t *testing.T, files []file) []byte {
 		if f.kind == 0 {
 			header.Typeflag = tar.TypeReg
 		}
-		if err := all.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, all.WriteHeader(header))
 		if _, err := all.Write([]byte(f.text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(all.Close(), zipped.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(all.Close(), zipped.Close()))
 	return packed.Bytes()
 }
 
@@ -66,9 +64,7 @@ func put(t *testing.T, data []byte, sum string) string {
 	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	sums := filepath.Join(filepath.Dir(path), SumsFile)
 	err := errors.Join(os.WriteFile(path, data, 0o600), os.WriteFile(sums, []byte(sum+"  bundle.tar.gz\n"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
 }
 
@@ -87,9 +83,7 @@ func list(t *testing.T, dir string) string {
 		found = append(found, fmt.Sprintf("%s: %.20s", name, data))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return strings.Join(found, "\n")
 }
 
@@ -100,10 +94,7 @@ func newRoot(t *testing.T) string {
 	for name, text := range map[string]string{
 		"README.md": "mine", Dir + "/" + AboutFile: good[0].text, Dir + "/old": "old",
 	} {
-		path := filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(root, name), text)
 	}
 	return root
 }
@@ -111,9 +102,7 @@ func newRoot(t *testing.T) string {
 func TestABundleIsUnpackedBesideTheReadersFiles(t *testing.T) {
 	root, data := newRoot(t), pack(t, good)
 	dir, err := Open(t.Context(), root, put(t, data, checksum(data)), NoCode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := ".workshop/bundle/about.json: {\"platform\": \"linux/\n.workshop/bundle/bin/hello: program program prog\n" +
 		".workshop/bundle/modules/example.test/dep/@v/v1.0.0.mod: module example.test/\nREADME.md: mine"
 	if got := list(t, root); strings.ReplaceAll(got, runtime.GOOS, "linux") != want {
@@ -183,9 +172,7 @@ func TestABadBundleChangesNothing(t *testing.T) {
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	data := pack(t, good)
 	lonely := put(t, data, "")
-	if err := os.Remove(filepath.Join(filepath.Dir(lonely), SumsFile)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(filepath.Join(filepath.Dir(lonely), SumsFile)))
 	for what, test := range map[string]struct{ file, want string }{
 		"no bundle at all":         {"", "make from-bundle FILE=…"},
 		"a file that is not there": {"/nowhere/bundle.tar.gz", "no such file"},

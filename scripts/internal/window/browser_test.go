@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // browser opens the window in Chromium. The test fails at the end when the page violated the content security policy or
@@ -55,9 +56,7 @@ func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
 
 func do(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
 	t.Helper()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, chromedp.Run(ctx, actions...))
 }
 
 // block returns the selector of the block whose text contains a part.
@@ -178,9 +177,7 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 	check := `//button[text()="Check"]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
 	says(t, ctx, "#panel-exercises .verdict", "failed")
-	if err := os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644))
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
 	says(t, ctx, "#panel-exercises .verdict", "passed")
 	says(t, ctx, "#panel-exercises .difference", "+package main // right")
@@ -188,9 +185,7 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 
 func TestButtonsWorkWhileTheReadersProgramRunsInTheirTerminal(t *testing.T) {
 	f := start(t)
-	if err := os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644))
 	ctx := f.browser(t)
 	check := chromedp.Poll(`(() => { // the panel may be drawn again at any time
 		const check = [...document.querySelectorAll("#panel-exercises button")].find(b => b.textContent === "Check");
@@ -244,9 +239,7 @@ const closedWindow = "The window is closed: run `make open`, and use its new add
 func TestOnlyACheckCanPassAnExercise(t *testing.T) {
 	f := start(t)
 	makefile := filepath.Join(f.root, "Makefile")
-	if err := os.WriteFile(makefile, []byte("hint:\n\t@echo look\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(makefile, []byte("hint:\n\t@echo look\n"), 0o644))
 	ctx := f.browser(t)
 	hint := `//button[text()="Hint"]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(hint), chromedp.Click(hint))
@@ -318,34 +311,5 @@ func TestPicturesAreDrawn(t *testing.T) {
 		chromedp.Evaluate(`pane.scrollWidth > pane.clientWidth`, &tooWide))
 	if tooWide {
 		t.Error("a wide picture makes the page wider than its pane")
-	}
-}
-
-// TestScreenshots writes pictures into WINDOW_SCREENSHOTS, for a person to look at.
-func TestScreenshots(t *testing.T) {
-	folder := os.Getenv("WINDOW_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("WINDOW_SCREENSHOTS names no folder")
-	}
-	f := start(t)
-	if root := os.Getenv("WINDOW_ROOT"); root != "" {
-		f.Root = root
-		var err error
-		if f.pages, err = findPages(root); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx := f.browser(t)
-	for _, width := range []int64{1024, 1280, 1920} {
-		for _, scheme := range []string{"light", "dark"} {
-			var shot []byte
-			do(t, ctx, chromedp.EmulateViewport(width, width*5/8),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.Navigate("http://"+f.host()+"/"+os.Getenv("WINDOW_PAGE")), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
-				chromedp.WaitVisible("figure.picture img"), chromedp.CaptureScreenshot(&shot))
-			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d-%s.png", width, scheme)), shot, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 }

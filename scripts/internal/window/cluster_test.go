@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/operator-workshop/scripts/examine/cluster"
+	"example.com/operator-workshop/scripts/internal/testkit"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -26,9 +27,7 @@ import (
 func startCluster(t *testing.T) (f *fixture, c *cluster.Cluster, operator *exec.Cmd) {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	bin, chapter := filepath.Join(root, "bin"), filepath.Join(root, "04-controller-runtime")
 	builder := tools.Builder{Root: root, Report: tools.NewReporter(os.Stderr)}
 	program := filepath.Join(t.TempDir(), "myweb-operator")
@@ -52,9 +51,7 @@ func startCluster(t *testing.T) (f *fixture, c *cluster.Cluster, operator *exec.
 			return c.Up(t.Context(), crds...)
 		},
 	} {
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, do())
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("KUBECONFIG", c.Kubeconfig())
@@ -64,9 +61,7 @@ func startCluster(t *testing.T) (f *fixture, c *cluster.Cluster, operator *exec.
 	f.Objects = func() (Reader, error) { return c.Reader() }
 	operator = exec.CommandContext(t.Context(), program, "--health-probe-bind-address=0")
 	operator.Stderr = &bytes.Buffer{}
-	if err := operator.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, operator.Start())
 	t.Cleanup(func() {
 		_ = operator.Process.Kill()
 		_ = operator.Wait()
@@ -135,29 +130,21 @@ func TestTheLoopOfAClusterThatBreaks(t *testing.T) {
 	says(t, ctx, ".loop-status", "live at")
 	repair := func() {
 		t.Helper()
-		if err := c.Up(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Up(t.Context()))
 		says(t, ctx, ".loop-status", "live at")
 	}
 	reports := map[string]string{cluster.Lens: "the lens does not run", "kube-apiserver": "the API server does not answer"}
 	for name, want := range reports {
-		if err := c.Signal(name, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Signal(name, syscall.SIGKILL))
 		says(t, ctx, ".loop-status", want)
 		if name != cluster.Lens {
 			says(t, ctx, ".arrows", "no answer")
 		}
 		repair()
 	}
-	if err := c.Down(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Down(t.Context()))
 	says(t, ctx, ".loop-status", "No local cluster with the lens runs")
-	if err := c.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Up(t.Context()))
 	says(t, ctx, ".loop-status", "a new cluster, since")
 }
 
@@ -167,22 +154,16 @@ func writePicture(t *testing.T, ctx context.Context, path string) {
 	var shot []byte
 	do(t, ctx, chromedp.Sleep(300*time.Millisecond), chromedp.CaptureScreenshot(&shot))
 	full, err := png.Decode(bytes.NewReader(shot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	small := image.NewPaletted(full.Bounds(), mostUsed(full))
 	draw.Draw(small, full.Bounds(), full, image.Point{}, draw.Src)
 	var data bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&data, small); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, encoder.Encode(&data, small))
 	if data.Len() > 80_000 {
 		t.Errorf("%s has %d bytes", path, data.Len())
 	}
-	if err := os.WriteFile(path, data.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, data.Bytes(), 0o644))
 }
 
 // mostUsed returns the colours that a picture uses most.

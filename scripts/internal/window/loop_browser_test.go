@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // demo has the records of a run of the demo, which a lens has written, and the objects of its cluster in the middle of
@@ -35,20 +34,9 @@ func startDemo(t *testing.T) *fixture {
 func startChanging(t *testing.T) (*fixture, *changing) {
 	t.Helper()
 	f := start(t)
-	data, err := os.ReadFile(demoLedger)
-	if err == nil {
-		err = os.WriteFile(f.Ledger, data, 0o644)
-	}
+	testkit.Write(t, f.Ledger, testkit.Read(t, demoLedger))
 	var objects answers
-	if err == nil {
-		data, err = os.ReadFile(demoObjects)
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &objects)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(testkit.Read(t, demoObjects)), &objects))
 	c := &changing{answers: objects}
 	f.Objects = func() (Reader, error) { return c, nil }
 	return f, c
@@ -74,9 +62,7 @@ func (f *fixture) append(t *testing.T, records ...loop.Record) {
 	if err == nil {
 		err = file.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // openLoop shows the loop, and waits for its records.
@@ -196,15 +182,11 @@ func TestTheLoopOfANewClusterBeginsAnew(t *testing.T) {
 	identify("one")
 	ctx := f.openLoop(t)
 	says(t, ctx, ".arrows", "create mywebs myweb")
-	if err := os.Remove(f.Ledger); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Remove(f.Ledger))
 	says(t, ctx, ".loop-status", "No local cluster with the lens runs")
 	identify("two")
 	ledger, err := loop.Create(f.Ledger, loop.Limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = ledger.Close() })
 	says(t, ctx, ".loop-status", "a new cluster, since")
 	says(t, ctx, ".loop-status", "nothing has passed yet")
@@ -334,44 +316,4 @@ func TestALongLedgerIsBounded(t *testing.T) {
 		t.Errorf("%d arrows are drawn", drawn)
 	}
 	says(t, ctx, ".arrow:last-child", "create configmaps myweb")
-}
-
-// TestScreenshotsOfTheLoop writes pictures into WINDOW_SCREENSHOTS, for a person to look at.
-func TestScreenshotsOfTheLoop(t *testing.T) {
-	folder := os.Getenv("WINDOW_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("WINDOW_SCREENSHOTS names no folder")
-	}
-	f := startDemo(t)
-	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap",
-		Message: "expected the ConfigMap web to come back within 10 s; but no request created it", At: 6}, 20)
-	ctx, cancel := chromedp.NewContext(f.openLoop(t))
-	defer cancel()
-	do(t, ctx, chromedp.Navigate(f.Address()), chromedp.WaitVisible("#tab-loop"), chromedp.Click("#tab-loop"))
-	shoot := func(name string) {
-		t.Helper()
-		var shot []byte
-		do(t, ctx, chromedp.Sleep(400*time.Millisecond), chromedp.CaptureScreenshot(&shot))
-		if err := os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, width := range []int64{1024, 1280, 1920} {
-		for _, scheme := range []string{"light", "dark"} {
-			name := fmt.Sprintf("loop-%d-%s", width, scheme)
-			do(t, ctx, chromedp.EmulateViewport(width, width*5/8),
-				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-				chromedp.Navigate("http://"+f.host()+"/"), chromedp.WaitVisible(".tree button"))
-			shoot(name)
-			do(t, ctx, chromedp.Click("#wide"), chromedp.Click(`//div[@class="tree"]//button[contains(., "MyWeb")]`), chromedp.Focus(".arrows"),
-				chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowLeft))
-			shoot(name + "-wide")
-			const choose = `{ const s = document.querySelector(".loop select"); s.value = "04.1"; s.dispatchEvent(new Event("change")); }`
-			do(t, ctx, chromedp.Evaluate(choose, nil), chromedp.WaitVisible(".mark", chromedp.ByQuery))
-			shoot(name + "-check")
-		}
-	}
-	do(t, ctx, chromedp.EmulateViewport(1280, 800), chromedp.Navigate("http://"+f.host()+"/"), chromedp.WaitVisible(".tree button"),
-		chromedp.Click("#projector"), chromedp.KeyEvent("l", chromedp.KeyModifiers(1)))
-	shoot("loop-projector")
 }

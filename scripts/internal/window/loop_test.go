@@ -19,18 +19,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // writeLedger makes a file of records of an operator that answers each of n events with a write.
 func writeLedger(t *testing.T, path string, n int) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	file, err := loop.Create(path, loop.Limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	r := loop.Record{Version: "v1", Resource: "configmaps", Namespace: "default", Name: "myweb",
 		By: loop.Program{Name: "3-own", PID: 7}}
@@ -44,9 +41,7 @@ func writeLedger(t *testing.T, path string, n int) {
 		file.Write(request)
 	}
 	file.Write(loop.Record{Is: loop.Request, N: 2*n + 1, Time: begin, Verb: "get", Code: 200})
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, file.Close())
 }
 
 // writeCheck leaves a ledger and a verdict as `make check` does.
@@ -58,9 +53,7 @@ func (f *fixture) writeCheck(t *testing.T, j loop.Judgement, n int) {
 	if err == nil {
 		err = kept.Write(records, j)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // records reads messages until a message is the last wanted message.
@@ -77,9 +70,7 @@ func (f *fixture) records(t *testing.T, source string, isLast func(feedMessage, 
 			t.Fatalf("after %d records: %v", len(all), err)
 		}
 		var m feedMessage
-		if err := json.Unmarshal(data, &m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(data, &m))
 		all = append(all, m.Records...)
 		if isLast(m, all) {
 			return all
@@ -134,9 +125,7 @@ func TestAnEmptyLedgerIsNotAMissingOne(t *testing.T) {
 	f := start(t)
 	f.enter(t)
 	ledger, err := loop.Create(f.Ledger, loop.Limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = ledger.Close() })
 	f.records(t, "cluster", func(m feedMessage, _ []Arrow) bool { return m.Away == "" })
 }
@@ -243,9 +232,7 @@ func (f *fixture) getJSON(t *testing.T, path string, value any) {
 	if code != http.StatusOK {
 		t.Fatalf("%s: %d %s", path, code, body)
 	}
-	if err := json.Unmarshal([]byte(body), value); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(body), value))
 }
 
 func TestObjectsThatBelongTogetherAreFound(t *testing.T) {
@@ -356,9 +343,7 @@ func TestARunningProgramIsListed(t *testing.T) {
 	if err == nil {
 		err = program.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = input.Close(); _ = program.Wait() }()
 	var state LoopState
 	f.getJSON(t, fmt.Sprintf("/loop/state?pid=%d&pid=x&pid=1", program.Process.Pid), &state)

@@ -14,6 +14,7 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/teaching"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 var checkoutRoot = filepath.Join("..", "..", "..")
@@ -23,13 +24,10 @@ func withSlides(t *testing.T) *fixture {
 	t.Helper()
 	f := start(t)
 	root, err := filepath.Abs(checkoutRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	f.Root, f.terminals.config.Root = root, root
-	if f.pages, err = findPages(root); err != nil {
-		t.Fatal(err)
-	}
+	f.pages, err = findPages(root)
+	testkit.Must(t, err)
 	return f
 }
 
@@ -37,9 +35,7 @@ func withSlides(t *testing.T) *fixture {
 func slideTitles(t *testing.T) (titles []string) {
 	t.Helper()
 	p, err := page.Parse(filepath.Join(checkoutRoot, teaching.SlidesFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, part := range p.Parts[1:] { // the first one is the title of the page
 		if part.Heading {
 			titles = append(titles, part.Prose)
@@ -69,9 +65,7 @@ func TestSlidesAreGuarded(t *testing.T) {
 	f := withSlides(t)
 	for _, path := range []string{"/slides", "/slides/presenter", "/slides/sheets"} {
 		answer, err := http.Get("http://" + f.host() + path) // without the cookie
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %s", path, answer.Status)
@@ -110,10 +104,9 @@ const measured = `(() => {
   return wrong.join(", ");
 })()`
 
-// TestEachSlideFits shows every slide, also with all its steps. SLIDES_SHOTS names a folder for pictures of them.
+// TestEachSlideFits shows every slide.
 func TestEachSlideFits(t *testing.T) {
 	all := slideTitles(t)
-	folder := os.Getenv("SLIDES_SHOTS")
 	for _, size := range [][2]int64{{1280, 720}, {1280, 800}, {1920, 1080}} {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			f := withSlides(t)
@@ -128,15 +121,6 @@ func TestEachSlideFits(t *testing.T) {
 					chromedp.Poll(here, nil), chromedp.Evaluate(measured, &wrong))
 				if wrong != "" {
 					t.Errorf("slide %d, %q: %s", number, title, wrong)
-				}
-				if folder == "" {
-					continue
-				}
-				var shot []byte
-				do(t, ctx, toLastStep(), chromedp.CaptureScreenshot(&shot))
-				name := fmt.Sprintf("%dx%d-%02d.png", size[0], size[1], number)
-				if err := os.WriteFile(filepath.Join(folder, name), shot, 0o644); err != nil {
-					t.Fatal(err)
 				}
 			}
 		})
@@ -229,8 +213,6 @@ func TestABlockOfASlideRuns(t *testing.T) {
 func fakeMake(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "make"), []byte("#!/bin/sh\necho \"the demo of $*\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "make"), []byte("#!/bin/sh\necho \"the demo of $*\"\n"), 0o755))
 	return dir
 }

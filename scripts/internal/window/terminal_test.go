@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // tabOfTest is a tab that shows a page's terminal, without a browser.
@@ -169,9 +171,7 @@ func TestTheTerminalHasTheWidthOfATabThatIsThere(t *testing.T) {
 	wide.until("its size", is(150))
 	narrow.send(`{"size":{"columns":40,"rows":20}}`)
 	wide.until("the size of the narrow tab", is(40))
-	if err := narrow.connection.Close(websocket.StatusNormalClosure, ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, narrow.connection.Close(websocket.StatusNormalClosure, ""))
 	wide.until("its size", is(150))
 	wide.keys("stty size\r")
 	wide.shows("30 150")
@@ -187,9 +187,7 @@ func TestATabThatDrawsNothing(t *testing.T) {
 	tab.keys(fmt.Sprintf("yes | head -c %d; echo the end $((6*7)); touch ended\r", size))
 	eventually(t, func() bool { _, err := os.Stat(filepath.Join(f.root, "ended")); return err == nil })
 	terminal, err := f.terminals.get("page", "README.md", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	kept := 0
 	tab.until("all that was kept for it", func() bool {
 		kept = tab.shown.Len()

@@ -6,17 +6,15 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 func TestFilesOfOthersAreThoseThatWereRecorded(t *testing.T) {
 	vendor, err := fs.Sub(web, "web/vendor")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	sums, err := fs.ReadFile(vendor, "SHA256SUMS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	recorded := map[string]string{}
 	for line := range bytes.Lines(sums) {
 		sum, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte("  "))
@@ -24,15 +22,11 @@ func TestFilesOfOthersAreThoseThatWereRecorded(t *testing.T) {
 	}
 	for _, folder := range []string{"xterm", "mermaid"} {
 		files, err := fs.ReadDir(vendor, folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, file := range files {
 			name := folder + "/" + file.Name()
 			data, err := fs.ReadFile(vendor, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			sum := sha256.Sum256(data)
 			if recorded[name] != hex.EncodeToString(sum[:]) {
 				t.Errorf("%s is not the file that SHA256SUMS records", name)

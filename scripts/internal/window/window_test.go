@@ -24,6 +24,7 @@ import (
 	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // fence begins and ends a block.
@@ -137,13 +138,7 @@ func start(t *testing.T) *fixture {
 		"../secret.txt":          "a secret\n",
 		"scripts/tools/.gitkeep": ""}
 	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Write(t, filepath.Join(root, name), text)
 	}
 	return startAt(t, root, 0)
 }
@@ -159,9 +154,7 @@ func startAt(t *testing.T, root string, port int) *fixture {
 	server, err := New(Config{Root: root, State: state, Env: os.Environ(), Course: course, Grace: 5 * time.Second, Port: port,
 		Ledger:  filepath.Join(state, "ledger.jsonl"),
 		Objects: func() (Reader, error) { return nil, errors.New("no cluster runs") }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, end := context.WithCancel(context.Background()) // it outlives the browser, which ends at the cleanup
 	f := &fixture{Server: server, root: root, printed: &output.Buffer{}, end: end, ended: make(chan error, 1)}
 	go func() { f.ended <- server.Serve(ctx, f.printed) }()
@@ -205,14 +198,10 @@ func (f *fixture) enter(t *testing.T) {
 func (f *fixture) get(t *testing.T, address string) (int, string) {
 	t.Helper()
 	response, err := f.client.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return response.StatusCode, string(body)
 }
 
@@ -258,9 +247,7 @@ func TestOnlyTheReadersBrowserIsAnswered(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			request, err := http.NewRequest(test.method, "http://"+f.host()+test.path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if test.host != "" {
 				request.Host = test.host
 			}
@@ -276,9 +263,7 @@ func TestOnlyTheReadersBrowserIsAnswered(t *testing.T) {
 				}
 			}
 			response, err := http.DefaultTransport.RoundTrip(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			defer response.Body.Close()
 			if response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusMisdirectedRequest {
 				t.Errorf("got %s", response.Status)
@@ -296,9 +281,7 @@ func TestTheCookieAloneOpensNoSocket(t *testing.T) {
 			"a command": `{"command":"touch came"}`} {
 			connection, _, err := websocket.Dial(t.Context(), "ws://"+f.host()+path, &websocket.DialOptions{HTTPClient: f.client,
 				HTTPHeader: http.Header{"Origin": {"http://" + f.host()}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			err = connection.Write(t.Context(), websocket.MessageText, []byte(first))
 			if err == nil {
 				_, _, err = connection.Read(t.Context())
@@ -321,9 +304,7 @@ func TestTheKeyIsUsedOnce(t *testing.T) {
 		t.Errorf("the same browser with the used key: %d %s", code, body)
 	}
 	other, err := http.Get(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer other.Body.Close()
 	if other.StatusCode != http.StatusForbidden || len(other.Cookies()) > 0 {
 		t.Errorf("another browser with the used key: %s, %v", other.Status, other.Cookies())
@@ -331,9 +312,8 @@ func TestTheKeyIsUsedOnce(t *testing.T) {
 	if printed := f.printed.String(); f.Address() == first || !strings.Contains(printed, f.Address()) {
 		t.Errorf("the window printed %q", printed)
 	}
-	if other, err = http.Get(f.Address()); err != nil {
-		t.Fatal(err)
-	}
+	other, err = http.Get(f.Address())
+	testkit.Must(t, err)
 	defer other.Body.Close()
 	if other.StatusCode != http.StatusOK || len(other.Cookies()) != 1 {
 		t.Errorf("another browser with the new key: %s", other.Status)
@@ -356,13 +336,9 @@ func (f *fixture) dialPath(t *testing.T, path string) *websocket.Conn {
 	f.enter(t)
 	connection, _, err := websocket.Dial(t.Context(), "ws://"+f.host()+path, &websocket.DialOptions{HTTPClient: f.client,
 		HTTPHeader: http.Header{"Origin": {"http://" + f.host()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	connection.SetReadLimit(1 << 20)
-	if err := connection.Write(t.Context(), websocket.MessageText, []byte(f.secret)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, connection.Write(t.Context(), websocket.MessageText, []byte(f.secret)))
 	return connection
 }
 
@@ -386,9 +362,7 @@ func TestAPageHasNoInlineScriptOrStyle(t *testing.T) {
 	f := start(t)
 	f.enter(t)
 	response, err := f.client.Get("http://" + f.host() + "/page/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer response.Body.Close()
 	body, _ := io.ReadAll(response.Body)
 	policy := response.Header.Get("Content-Security-Policy")
@@ -406,31 +380,19 @@ func TestAPageHasNoInlineScriptOrStyle(t *testing.T) {
 func TestTheFolderOfAKilledServerIsRemoved(t *testing.T) {
 	f := start(t)
 	killed := exec.Command("sleep", "1000")
-	if err := killed.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, killed.Start())
 	server, err := process.Of(killed.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	record, err := json.Marshal(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	left := filepath.Join(f.root, ".workshop", "window-left")
-	if err := os.Mkdir(left, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(left, serverFile), record, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(left, 0o700))
+	testkit.Must(t, os.WriteFile(filepath.Join(left, serverFile), record, 0o600))
 	startAt(t, f.root, 0)
 	if _, err := os.Stat(left); err != nil {
 		t.Errorf("the folder of a server that runs: %v", err)
 	}
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, killed.Process.Kill())
 	_ = killed.Wait()
 	startAt(t, f.root, 0)
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
@@ -447,9 +409,7 @@ func TestNoProcessStaysWhenTheWindowEnds(t *testing.T) {
 	defer func() { _ = connection.CloseNow() }()
 	const stubborn = `bash -c 'trap "" HUP INT TERM; echo $$ >pid; while :; do read -t 1000 </dev/zero; sleep 1000; done' & sleep 1000`
 	err := connection.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"id":"x","command":%q}`, stubborn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pid := filepath.Join(f.root, "pid")
 	eventually(t, func() bool { data, err := os.ReadFile(pid); return err == nil && len(data) > 0 })
 	data, _ := os.ReadFile(pid)
@@ -475,15 +435,11 @@ func eventually(t *testing.T, ok func() bool) {
 func TestAMenuOfCommandsIsNotRunOnRequest(t *testing.T) {
 	f := start(t)
 	all, err := f.parsed("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	menu := slices.IndexFunc(all, func(b *page.Block) bool { return strings.Contains(b.Text, "of the menu") })
 	connection := f.dial(t, "page", "README.md")
 	defer func() { _ = connection.CloseNow() }()
-	if err := connection.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"block":%d}`, menu)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, connection.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"block":%d}`, menu)))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for err == nil {
@@ -499,15 +455,10 @@ func TestEveryFoldOfThePagesIsFolded(t *testing.T) {
 	f := withSlides(t)
 	folds := 0
 	for _, name := range f.pages.names {
-		source, err := os.ReadFile(f.below(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := testkit.Read(t, f.below(name))
 		html, err := f.render(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := strings.Count(string(source), "\n<details>")
+		testkit.Must(t, err)
+		want := strings.Count(source, "\n<details>")
 		for _, part := range []string{"<details>", "<summary>", "</summary>", "</details>"} {
 			if got := strings.Count(string(html), part); got != want {
 				t.Errorf("%s has %d folds, and the window %d %s", name, want, got, part)

@@ -70,13 +70,9 @@ func start(t *testing.T, answer func([]byte) (int, any)) *setup {
 		s.answer = ours
 	}
 	all, err := client.New(apiServer, client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	if err := all.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, all.Create(t.Context(), namespace))
 	s.Client = client.NewNamespacedClient(all, s.namespace)
 	recorded := rest.CopyConfig(apiServer)
 	recorded.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -122,23 +118,15 @@ func (s *setup) run(t *testing.T, cfg *rest.Config) {
 			EnableReadYourWritesConsistency: new(true)}},
 		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{s.namespace: {}}},
 		Metrics: server.Options{BindAddress: "0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	config, err := composite.ReadConfig("../../config/compositecontroller.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	config.Metadata.Name = s.namespace // a process can use a controller's name only once
 	r, err := composite.New(mgr.GetClient(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, err)
 	r.URL = hooks.URL
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := r.SetupWithManager(ctx, mgr, 2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, r.SetupWithManager(ctx, mgr, 2))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
@@ -156,9 +144,7 @@ func (s *setup) create(t *testing.T, name string) *unstructured.Unstructured {
 		"metadata": map[string]any{"name": name},
 		"spec":     map[string]any{"image": "nginx", "pageContentHtml": "<h1>Hello</h1>"},
 	}}
-	if err := s.Create(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(t, s.Create(t.Context(), web))
 	return web
 }
 

@@ -3,6 +3,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"go.uber.org/zap/zapcore"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -88,6 +90,19 @@ func (o *Options) check() error {
 			"because nothing protects that port", metrics.BindAddress)
 	}
 	return nil
+}
+
+// DefaultImage returns the image of resources that name no image: that of a variable of the environment, else the
+// fallback, which may be empty. It is read once: an operator that starts with another image replaces the pods.
+func DefaultImage(variable, fallback string) (string, error) {
+	image := cmp.Or(os.Getenv(variable), fallback)
+	if image == "" {
+		return "", nil
+	}
+	if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		return "", fmt.Errorf("%s is %q: %w", variable, image, err)
+	}
+	return image, nil
 }
 
 // WithoutHTTP2 makes a server speak HTTP/1.1 only. One HTTP/2 connection carries many requests, which attackers
