@@ -22,7 +22,7 @@ func sources(t *testing.T, f func(path string, data []byte)) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (path == "gallery" || path == "ci" || path == "programs/files"):
+		case d.IsDir() && (path == "gallery" || path == "ci" || path == "bin" || path == "out" || path == "programs/files"):
 			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(path) == ".md" || !d.Type().IsRegular():
 			return nil

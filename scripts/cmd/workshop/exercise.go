@@ -90,6 +90,9 @@ func (w workshop) isFresh(name string, sources ...string) bool {
 	fresh := true
 	for _, dir := range sources {
 		err := filepath.WalkDir(filepath.Join(w.root, dir), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "out") {
+				return fs.SkipDir
+			}
 			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

@@ -62,7 +62,8 @@ func (w workshop) cluster() *cluster.Cluster {
 	return c
 }
 
-// ensureLens compiles the lens, which is a part of examine. Without the lens the cluster works, but nothing is recorded.
+// ensureLens compiles the lens, which is a part of examine. Without the lens the cluster works, but nothing is
+// recorded.
 func (w workshop) ensureLens(ctx context.Context) error {
 	var sources []string
 	for _, of := range []string{"cmd/lens", "ledger", "loop", "output", "pki", "process", "proxy", "wire"} {

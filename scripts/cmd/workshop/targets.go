@@ -96,8 +96,8 @@ func labCommand() *cobra.Command {
 	return cmd
 }
 
-// examineCommand builds examine and replaces this process by it, with the programs of bin/. Its paths are relative to the
-// folder of its caller.
+// examineCommand builds examine and replaces this process by it, with the programs of bin/. Its paths are relative to
+// the folder of its caller.
 func examineCommand() *cobra.Command {
 	cmd := newCommand("examine", "Examine any operator", cobra.ArbitraryArgs,
 		func(cmd *cobra.Command, w workshop, args []string) error {

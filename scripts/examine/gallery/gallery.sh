@@ -33,5 +33,5 @@ else
   go build -o "$name" "$module/$main"
 fi
 ln -sfn "$folder" "$out/source" # the settings find the CRDs, roles and webhooks here
-go build -C "$root" -o out/examine ./cmd/examine
-cd "$root" && exec out/examine run FILE="$here/$name/examine.yaml"
+go build -C "$root" -o bin/examine ./cmd/examine
+cd "$root" && exec bin/examine run FILE="$here/$name/examine.yaml"
