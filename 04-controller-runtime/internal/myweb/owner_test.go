@@ -99,7 +99,7 @@ func TestWhoseAnObjectIs(t *testing.T) {
 					t.Errorf("no conflict, want %s", test.reason)
 				}
 			case got.Reason != test.reason || got.Transient != (test.reason == waiting && len(test.obj.Finalizers) == 0) ||
-				got.Retry:
+				got.RetryAfter != 0:
 				t.Errorf("got %+v, want %q", got, test.reason)
 			case !strings.Contains(got.Message, "ConfigMap site") || !strings.Contains(got.Message, test.message):
 				t.Errorf("the message is %q, want %q in it", got.Message, test.message)
