@@ -10,8 +10,9 @@ import (
 	"github.com/example/memcached-operator/internal/owned"
 )
 
-// Applier decorates an applier. A write that an admission policy changed before is not sent again. A correction of drift may have to wait, an orphan is not adopted,
-// an element that another client edited is replaced; a refusal and a fight are reported.
+// Applier decorates an applier. A write that an admission policy changed before is not sent again. A correction of drift
+// may have to wait, an orphan is not adopted, an element that another client edited is replaced; a refusal and a fight are
+// reported.
 func (h *Hardening) Applier(next owned.Applier) owned.Applier { return hardenedApplier{h, next} }
 
 type hardenedApplier struct {
