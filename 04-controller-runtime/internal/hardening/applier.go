@@ -31,7 +31,8 @@ func (a hardenedApplier) Apply(ctx context.Context, child *owned.Child) (owned.O
 	if len(c.diff) > 0 && c.mutation() == m.mutated[c.Kind] { // another apply would end the same way
 		return nil, c.mutated()
 	}
-	isDrift := m.isDrift(c, a.Kind.Annotation())
+	// Drift is a change by another client: the owner has not changed since the last apply, of this process or of one before it.
+	isDrift := c.applied == m.applied[c.Kind] || c.applied == c.Live.GetAnnotations()[a.Kind.Annotation()]
 	if wait := m.driftDelay(c.Kind, now); isDrift && wait > 0 {
 		return nil, a.fight(ctx, c, wait)
 	}
@@ -39,8 +40,8 @@ func (a hardenedApplier) Apply(ctx context.Context, child *owned.Child) (owned.O
 		return nil, err
 	}
 	live, err := a.next.Apply(ctx, child)
-	if replaced := c.replaced(err); replaced != nil {
-		live, err = a.applyReplaced(ctx, c, replaced)
+	if err != nil {
+		live, err = a.applyReplaced(ctx, c, err)
 	}
 	if err != nil {
 		return nil, m.refused(c.Kind, err)
@@ -75,10 +76,4 @@ func (a hardenedApplier) compare(child *owned.Child) *comparison {
 		c.diff = fields.Differences(c.fields, fields.Of(child.Live))
 	}
 	return c
-}
-
-// isDrift reports whether the write of a child corrects a change by another client, and does not follow a change of its
-// owner.
-func (m *memory) isDrift(c *comparison, annotation string) bool {
-	return c.applied == m.applied[c.Kind] || c.applied == c.Live.GetAnnotations()[annotation]
 }

@@ -37,9 +37,13 @@ func (c *comparison) replaced(refusal error) client.Object {
 	return object
 }
 
-// applyReplaced writes a child whose elements are replaced, if no other client wrote it since it was read. It applies
-// the child again when other fields differ, too.
-func (a hardenedApplier) applyReplaced(ctx context.Context, c *comparison, replaced client.Object) (owned.Object, error) {
+// applyReplaced writes a refused child with its elements replaced, if no other client wrote it since it was read. It
+// applies the child again when other fields differ, too. It returns the refusal when that has another cause.
+func (a hardenedApplier) applyReplaced(ctx context.Context, c *comparison, refusal error) (owned.Object, error) {
+	replaced := c.replaced(refusal)
+	if replaced == nil {
+		return nil, refusal
+	}
 	patch := client.MergeFromWithOptions(c.Live, client.MergeFromWithOptimisticLock{})
 	if err := a.Client.Patch(ctx, replaced, patch, a.FieldOwner); err != nil {
 		return nil, fmt.Errorf("patch %s: %w", c, err)
