@@ -61,5 +61,6 @@ func (c *Controller) nodePortRefused(web *webv1.MyWeb, err error) error {
 	if c.workqueue.NumRequeues(nameOf(web)) < freeingTries {
 		return fmt.Errorf("%w: %w", errNodePortNotFree, err)
 	}
-	return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
+	reported := &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error()}
+	return fmt.Errorf("%w: %w", errNodePortNotFree, reported) // no watch reports its end: tried again with backoff
 }

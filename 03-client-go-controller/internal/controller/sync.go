@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,8 +46,8 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) (re
 		return 0, problem
 	}
 	requeueAfter, err = c.updateStatus(ctx, web, children, blocked)
-	if err == nil && blocked != nil && blocked.Retry {
-		return 0, blocked
+	if err == nil && errors.Is(problem, errNodePortNotFree) {
+		return 0, problem
 	}
 	return requeueAfter, err
 }
@@ -86,7 +87,7 @@ func (c *Controller) updateStatus(
 	if equality.Semantic.DeepEqual(web.Status, updated.Status) {
 		return 0, nil
 	}
-	if wait := statusWriteDelay(web.Status, updated.Status, deployment, now); wait > 0 {
+	if wait := owned.StatusDelay(web.Status.Conditions, updated.Status.Conditions, deployment, now); wait > 0 {
 		return wait, nil
 	}
 	updated, err = c.web.OperatorV1().MyWebs(web.Namespace).
@@ -99,7 +100,7 @@ func (c *Controller) updateStatus(
 	}
 	c.expectations.expect(nameOf(web), "MyWeb", updated.ResourceVersion)
 	for _, e := range myweb.EventsFor(web.Status, updated.Status) {
-		klog.FromContext(ctx).Info(e.Note, "reason", e.Reason)
+		klog.FromContext(ctx).Info("Recorded event", "reason", e.Reason, "note", e.Note)
 		c.recorder.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}
 	return 0, nil

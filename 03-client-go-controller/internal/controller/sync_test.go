@@ -43,7 +43,7 @@ func TestAStalledRolloutIsReported(t *testing.T) {
 	})
 	f.sync("site")
 	n := f.web("site").Status.ReadyReplicas
-	if stalls := moved.Truncate(time.Second).Add(stalled); n != 0 && time.Now().Before(stalls) {
+	if stalls := moved.Truncate(time.Second).Add(owned.Stalled); n != 0 && time.Now().Before(stalls) {
 		t.Errorf("the rollout moved a moment ago, status reports %d pods already", n)
 	}
 	f.Eventually(func() int32 { return f.web("site").Status.ReadyReplicas }).Should(BeEquivalentTo(1))

@@ -7,7 +7,7 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// These are the names by which the stages use package owned.
+// These are the names by which this chapter uses package owned.
 type (
 	// A Child is an object that a MyWeb owns.
 	Child = owned.Child

@@ -18,13 +18,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
+	"example.com/operator-workshop/04-controller-runtime/internal/operator"
 	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
@@ -215,6 +218,39 @@ func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
 	b.reconciled() // a minute later
 	if c := b.condition(owned.Degraded); c.Status != metav1.ConditionFalse {
 		t.Errorf("when the autoscaler has stopped: %+v", c)
+	}
+}
+
+// Hardening knows no kind of child: the drift of a StatefulSet is corrected and limited like that of a Deployment.
+func TestAStatefulSetIsHardened(t *testing.T) {
+	b := newFixture(t)
+	h, web := operator.NewHardening(b.client, b.WithWatch), get(b, &webv1.MyWeb{})
+	applier := h.Applier(owned.ServerSideApply{Client: b.client, FieldOwner: h.FieldOwner})
+	labels := map[string]string{"app": "web"}
+	apply := func() error {
+		desired := appsv1ac.StatefulSet(web.Name, web.Namespace).WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(1).
+			WithServiceName("web").WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(corev1ac.PodSpec().
+				WithContainers(corev1ac.Container().WithName("nginx").WithImage("nginx")))))
+		child := &owned.Child{Kind: "StatefulSet", Desired: desired, Meta: desired.ObjectMetaApplyConfiguration,
+			Live: &appsv1.StatefulSet{}}
+		h.Kind.Own(web, child)
+		b.must(h.Kind.Observe(t.Context(), b.client, web, child))
+		return h.Kind.Apply(t.Context(), applier, child)
+	}
+	b.must(apply())
+	for range 5 {
+		edit(b, &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(3)) })
+		b.must(apply())
+		if n := *get(b, &appsv1.StatefulSet{}).Spec.Replicas; n != 1 {
+			t.Fatalf("a user set the replicas, and they stay %d", n)
+		}
+	}
+	edit(b, &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(3)) })
+	before := b.writes()
+	if problem := owned.AsCondition(apply()); problem == nil || problem.Reason != hardening.ReasonFieldConflict ||
+		problem.RetryAfter == 0 || b.writes() != before {
+		t.Errorf("another correction: %+v, %d writes", problem, b.writes()-before)
 	}
 }
 

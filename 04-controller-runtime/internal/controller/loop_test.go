@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,13 +36,14 @@ type loop struct {
 	t     *testing.T
 	admin client.Client
 	here  string
+	log   logr.Logger
 	stop  func() // ends the manager and waits for it
 }
 
 // newLoop makes the namespace, in which nothing runs yet.
 func newLoop(t *testing.T) *loop {
 	t.Helper()
-	l := &loop{WithT: gomega.NewWithT(t), wire: &wire{}, t: t, stop: func() {}}
+	l := &loop{WithT: gomega.NewWithT(t), wire: &wire{}, t: t, log: logr.Discard(), stop: func() {}}
 	l.SetDefaultEventuallyTimeout(20 * time.Second)
 	l.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	l.SetDefaultConsistentlyDuration(1500 * time.Millisecond)
@@ -55,8 +57,8 @@ func newLoop(t *testing.T) *loop {
 	return l
 }
 
-// start runs the manager until the test ends.
-func (l *loop) start() {
+// start runs a manager with a controller until the test ends.
+func (l *loop) start(addController func(ctrl.Manager) error) {
 	l.t.Helper()
 	cfg := rest.CopyConfig(config)
 	cfg.QPS = -1
@@ -66,9 +68,10 @@ func (l *loop) start() {
 		Cache:      operator.CacheOptions([]string{l.here}),
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Logger:     l.log,
 	})
 	l.Expect(err).NotTo(gomega.HaveOccurred())
-	l.Expect(operator.AddController(mgr)).To(gomega.Succeed())
+	l.Expect(addController(mgr)).To(gomega.Succeed())
 	l.stop = testenv.Run(l.t, mgr.Start)
 }
 
@@ -107,7 +110,7 @@ func (l *loop) hold(request string) (under, release chan bool) {
 func TestAReconcileUnderWayEndsBeforeTheManagerDoes(t *testing.T) {
 	l := newLoop(t)
 	under, release := l.hold("PATCH configmaps site")
-	l.start()
+	l.start(operator.AddController)
 	l.create("site")
 	<-under
 	var stopped atomic.Bool

@@ -21,30 +21,30 @@ const ReasonFieldConflict = "FieldConflict"
 const reportFight = 30 * time.Second
 
 // fight reports a fight over a child whose correction has to wait.
-func (c children) fight(ctx context.Context, child *child, wait time.Duration) error {
-	d := c.h.of(*child.owner.UID).drift[child.Kind]
+func (a hardenedApplier) fight(ctx context.Context, c *comparison, wait time.Duration) error {
+	d := a.of(*c.owner.UID).drift[c.Kind]
 	if d.fight == nil || d.named < d.corrections { // one request for each correction
-		manager, err := c.manager(ctx, child)
+		manager, err := a.manager(ctx, c)
 		if err != nil {
 			return err
 		}
-		kind, path := c.Kind.Kind, child.diff[0].Path.String()
+		kind, path := a.Kind.Kind, c.diff[0].Path.String()
 		advice := fmt.Sprintf("stop that client, or change the %s", kind)
 		if path == "spec.replicas" {
 			advice = fmt.Sprintf("an autoscaler belongs on the scale of the %s: its scaleTargetRef must name %s %s",
-				kind, kind, *child.owner.Name)
+				kind, kind, *c.owner.Name)
 		}
 		d.named, d.fight = d.corrections, owned.Errorf(ReasonFieldConflict,
-			"%s: %s sets %s again and again, and so does this %s: %s", child, manager, path, kind, advice)
+			"%s: %s sets %s again and again, and so does this %s: %s", c, manager, path, kind, advice)
 	}
 	d.fight.RetryAfter = wait
 	return d.fight
 }
 
 // fightOver returns nil when a child that is up to date is not fought over, or not any more.
-func (c children) fightOver(child *child) error {
-	now := c.h.Clock.Now()
-	d := c.h.of(*child.owner.UID).driftOf(child.Kind, now)
+func (a hardenedApplier) fightOver(c *comparison) error {
+	now := a.Clock.Now()
+	d := a.of(*c.owner.UID).driftOf(c.Kind, now)
 	if d.fight == nil {
 		return nil
 	}
@@ -55,14 +55,14 @@ func (c children) fightOver(child *child) error {
 	return d.fight
 }
 
-// manager names the other client that was the last to set the first differing field of a child. The cache has no managed
+// manager names the other client that was the last to set the first differing field of a c. The cache has no managed
 // fields, so manager asks the API server, as mayAdopt does.
-func (c children) manager(ctx context.Context, child *child) (string, error) {
-	kind, err := c.GroupVersionKindFor(child.Live)
+func (a hardenedApplier) manager(ctx context.Context, c *comparison) (string, error) {
+	kind, err := a.Client.GroupVersionKindFor(c.Live)
 	if err != nil {
 		return "", err
 	}
-	live, err := c.list(ctx, kind, child.Live.GetNamespace(), child.Live.GetName())
+	live, err := a.list(ctx, kind, c.Live.GetNamespace(), c.Live.GetName())
 	if err != nil {
 		return "", err
 	}
@@ -70,8 +70,8 @@ func (c children) manager(ctx context.Context, child *child) (string, error) {
 	for _, object := range live {
 		for _, entry := range object.ManagedFields { // the oldest first; an entry of a scale has no time
 			var tree map[string]any
-			if entry.Manager == string(c.FieldOwner) || entry.FieldsV1 == nil ||
-				json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) != nil || !manages(tree, child.diff[0].Path) {
+			if entry.Manager == string(a.FieldOwner) || entry.FieldsV1 == nil ||
+				json.Unmarshal(entry.FieldsV1.GetRawBytes(), &tree) != nil || !manages(tree, c.diff[0].Path) {
 				continue
 			}
 			if name = entry.Manager; entry.Subresource != "" {

@@ -3,21 +3,22 @@ package hardening
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Hardening makes the decorators for the operator of one kind, the owner of the children.
 type Hardening struct {
-	// Owner is an empty object of the kind.
-	Owner client.Object
-	// Conditions returns the conditions of an owner.
-	Conditions func(owner client.Object) []metav1.Condition
+	// Kind is the kind of the owners.
+	Kind owned.Kind
+	// FieldOwner owns the fields that the operator applies.
+	FieldOwner client.FieldOwner
 	// Client reads from a cache that has its own writes (Reads), and APIReader reads from the API server.
 	Client    client.Client
 	APIReader client.Reader
@@ -40,20 +41,20 @@ const (
 
 // New returns a Hardening with the given public fields.
 func New(h Hardening) *Hardening {
-	h.backoff, h.owners = newBackoff(), cache.NewLRUExpireCache(maxOwners)
+	h.backoff, h.owners = newBackoff[ctrl.Request](), cache.NewLRUExpireCache(maxOwners)
 	if h.Clock == nil {
 		h.Clock = clock.RealClock{}
 	}
 	return &h
 }
 
-func newBackoff() workqueue.TypedRateLimiter[ctrl.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry)
+func newBackoff[T comparable]() workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
 }
 
 // Options are for the controller: a backoff after errors, and the one time limit of a reconcile.
 func (*Hardening) Options() controller.Options {
-	return controller.Options{RateLimiter: newBackoff(), ReconciliationTimeout: reconcileTimeout}
+	return controller.Options{RateLimiter: newBackoff[ctrl.Request](), ReconciliationTimeout: reconcileTimeout}
 }
 
 // RequeueAfter is an error that asks for another reconcile after a time. Nothing has failed.

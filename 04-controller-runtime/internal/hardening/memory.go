@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
@@ -34,13 +35,16 @@ type memory struct {
 	mutated map[string]string // for each kind of child, what an admission policy made of the last apply, "" for nothing
 	drift   map[string]*drift // for each kind of child, and for the status
 	status  any               // that the operator wrote last, or found correct; nil when it is unknown
+	// refusals has the backoff after the API server refused a child, for each kind of child.
+	refusals workqueue.TypedRateLimiter[string]
 }
 
 // of returns the memory of an owner. Only one worker at a time handles an owner and may use its memory.
 func (h *Hardening) of(owner types.UID) *memory {
 	known, found := h.owners.Get(owner)
 	if !found {
-		known = &memory{applied: map[string]string{}, mutated: map[string]string{}, drift: map[string]*drift{}}
+		known = &memory{applied: map[string]string{}, mutated: map[string]string{}, drift: map[string]*drift{},
+			refusals: newBackoff[string]()}
 	}
 	h.owners.Add(owner, known, rememberIt)
 	return known.(*memory)

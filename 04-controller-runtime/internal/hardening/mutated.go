@@ -11,7 +11,7 @@ import (
 // decorator omits the apply, and reports the field.
 
 // mutated returns the error of a child that differs from the applied state, nil when it is up to date.
-func (c *child) mutated() error {
+func (c *comparison) mutated() error {
 	if len(c.diff) == 0 {
 		return nil
 	}
@@ -21,7 +21,7 @@ func (c *child) mutated() error {
 
 // mutation identifies the result of an apply: it changes with the desired state, and with the fields that differ. It is
 // empty when none differs.
-func (c *child) mutation() (text string) {
+func (c *comparison) mutation() (text string) {
 	for _, d := range c.diff {
 		text += fmt.Sprintf("%s %s=%v ", c.applied, d.Path, d.Live)
 	}

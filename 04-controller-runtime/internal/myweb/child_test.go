@@ -12,10 +12,11 @@ import (
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/fields"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // stored returns a Deployment as the API server would store it, with defaults.
-func stored(t *testing.T) *Child {
+func stored(t *testing.T) *owned.Child {
 	t.Helper()
 	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "u-1"},
 		Spec: webv1.MyWebSpec{Image: "nginx"}}

@@ -27,7 +27,7 @@ func held(finalizers ...string) func(*corev1.ConfigMap) {
 }
 
 func TestTheGarbageCollectorsOwnFinalizerHoldsNothing(t *testing.T) {
-	got := Conflict(mywebtest.New(), "ConfigMap",
+	got := Kind.Conflict(mywebtest.New(), "ConfigMap",
 		mywebtest.Owned("site", "u-1", deleting, held(metav1.FinalizerDeleteDependents)))
 	if got == nil || !got.Transient {
 		t.Errorf("got %+v", got)
@@ -93,13 +93,13 @@ func TestWhoseAnObjectIs(t *testing.T) {
 			if got := Kind.Owns(mywebtest.New(), test.obj); got != test.mine {
 				t.Errorf("belongs to this MyWeb: %v, want %v", got, test.mine)
 			}
-			switch got := Conflict(mywebtest.New(), "ConfigMap", test.obj); {
+			switch got := Kind.Conflict(mywebtest.New(), "ConfigMap", test.obj); {
 			case got == nil:
 				if test.reason != "" {
 					t.Errorf("no conflict, want %s", test.reason)
 				}
 			case got.Reason != test.reason || got.Transient != (test.reason == waiting && len(test.obj.Finalizers) == 0) ||
-				got.Retry:
+				got.RetryAfter != 0:
 				t.Errorf("got %+v, want %q", got, test.reason)
 			case !strings.Contains(got.Message, "ConfigMap site") || !strings.Contains(got.Message, test.message):
 				t.Errorf("the message is %q, want %q in it", got.Message, test.message)

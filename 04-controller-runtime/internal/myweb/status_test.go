@@ -25,7 +25,7 @@ type live struct {
 }
 
 // served returns children that serve a MyWeb fully, with the given changes.
-func served(web *webv1.MyWeb, change ...func(*live)) []*Child {
+func served(web *webv1.MyWeb, change ...func(*live)) []*owned.Child {
 	owner := []metav1.OwnerReference{{
 		APIVersion: "operator.k8s-summit.org/v1", Kind: "MyWeb", UID: web.UID, Controller: new(true)}}
 	n := replicas(web)
@@ -53,7 +53,7 @@ func served(web *webv1.MyWeb, change ...func(*live)) []*Child {
 	return all
 }
 
-func statusOf(web *webv1.MyWeb, children []*Child, blocked *ConditionError, now time.Time) webv1.MyWebStatus {
+func statusOf(web *webv1.MyWeb, children []*owned.Child, blocked *owned.ConditionError, now time.Time) webv1.MyWebStatus {
 	deployment, service := LiveOf(children)
 	return StatusFor(web, deployment, service, blocked, now)
 }
@@ -82,15 +82,15 @@ var (
 			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"})
 	}
 	paused    = func(l *live) { l.pods.Spec.Paused = true }
-	aConflict = &ConditionError{Reason: owned.ReasonResourceConflict, Message: "ConfigMap site exists"}
-	aDeletion = &ConditionError{Reason: owned.ReasonWaitingForDeletion,
+	aConflict = &owned.ConditionError{Reason: owned.ReasonResourceConflict, Message: "ConfigMap site exists"}
+	aDeletion = &owned.ConditionError{Reason: owned.ReasonWaitingForDeletion,
 		Message: "ConfigMap site is being deleted", Transient: true}
 )
 
 type situation struct {
 	web                              func(*webv1.MyWeb)
 	change                           func(*live)
-	blocked                          *ConditionError
+	blocked                          *owned.ConditionError
 	completed                        bool
 	ready                            int32
 	available, progressing, degraded string
@@ -205,7 +205,7 @@ func TestStatusIsTrue(t *testing.T) {
 }
 
 func TestStatusNamesPortSelectorAndConflict(t *testing.T) {
-	blocked := &ConditionError{Reason: owned.ReasonResourceConflict, Message: "ConfigMap site exists"}
+	blocked := &owned.ConditionError{Reason: owned.ReasonResourceConflict, Message: "ConfigMap site exists"}
 	got := statusOf(mywebtest.New(), served(mywebtest.New()), blocked, noon.Time)
 	if got.NodePort != 30100 || got.Selector != "app.kubernetes.io/instance=site,app.kubernetes.io/name=myweb" {
 		t.Errorf("node port %d, selector %q", got.NodePort, got.Selector)

@@ -10,6 +10,7 @@ import (
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"example.com/operator-workshop/04-controller-runtime/internal/nodeport"
 )
 
 // CacheOptions are for the manager's cache, of all namespaces or of the named ones. It holds the MyWebs and
@@ -34,7 +35,7 @@ func startInformers(ctx context.Context, c cache.Cache) error {
 			return err
 		}
 	}
-	return indexNodePorts(ctx, c) // starts the informers of the other two kinds
+	return nodeport.Index(ctx, c) // starts the informers of the other two kinds
 }
 
 // Demanded by TestTrim, and by the memory that internal/cachecost measures: the caches hold all objects of three

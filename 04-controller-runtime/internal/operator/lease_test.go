@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"example.com/operator-workshop/04-controller-runtime/internal/lease"
 	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
 
@@ -36,10 +37,10 @@ func TestOneOfTwoReplicasWorksAndTheOtherTakesOver(t *testing.T) {
 	first.Stop()
 	second.EventuallyPrints("Starting workers", "10s") // a lease that is not released expires after 15 s
 	w.Eventually(func() error {
-		lease := &coordinationv1.Lease{}
-		w.get(ns, leaseName, lease)
-		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("thief"), new(int32(3600))
-		return w.Update(t.Context(), lease) // the holder renews it meanwhile
+		held := &coordinationv1.Lease{}
+		w.get(ns, lease.Name, held)
+		held.Spec.HolderIdentity, held.Spec.LeaseDurationSeconds = new("thief"), new(int32(3600))
+		return w.Update(t.Context(), held) // the holder renews it meanwhile
 	}).Should(gomega.Succeed())
 	w.Eventually(second, "20s").Should(gexec.Exit())
 	if second.ExitCode() == 0 {

@@ -24,6 +24,7 @@ import (
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
+	"example.com/operator-workshop/04-controller-runtime/internal/lease"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 	"example.com/operator-workshop/04-controller-runtime/internal/webhook"
 )
@@ -87,7 +88,7 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 		options.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	if options.LeaderElection {
-		if cfg, err = elect(cfg, &options); err != nil {
+		if cfg, err = lease.Elect(cfg, &options); err != nil {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@ package owned
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -10,7 +11,7 @@ import (
 func TestJoin(t *testing.T) {
 	conflict, mutated := Errorf(ReasonResourceConflict, "c"), Errorf(ReasonChildMutated, "m")
 	waiting := Transientf(ReasonWaitingForDeletion, "w")
-	rejected := &ConditionError{Reason: ReasonChildRejected, Message: "r", Retry: true}
+	rejected := &ConditionError{Reason: ReasonChildRejected, Message: "r", RetryAfter: time.Second}
 	for name, test := range map[string]struct {
 		all  []error
 		want *ConditionError
@@ -20,7 +21,9 @@ func TestJoin(t *testing.T) {
 		"several":               {[]error{conflict, mutated}, Errorf(ReasonResourceConflict, "c; m")},
 		"a transient one first": {[]error{waiting, mutated}, mutated},
 		"one that must be retried": {
-			[]error{mutated, rejected}, &ConditionError{Reason: ReasonChildMutated, Message: "m; r", Retry: true}},
+			[]error{mutated, rejected}, &ConditionError{Reason: ReasonChildMutated, Message: "m; r", RetryAfter: time.Second}},
+		"the shortest wait counts": {[]error{rejected, &ConditionError{Reason: "F", Message: "f", RetryAfter: time.Hour}},
+			&ConditionError{Reason: ReasonChildRejected, Message: "r; f", RetryAfter: time.Second}},
 	} {
 		err := Join(test.all...)
 		if diff := cmp.Diff(test.want, AsCondition(err)); diff != "" || err != nil && test.want == nil {

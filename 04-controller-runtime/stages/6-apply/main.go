@@ -23,6 +23,7 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/fields"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Reconciler is called for each MyWeb that was created, changed or deleted, or whose child was; and for all of them
@@ -53,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // observe reads the live children.
-func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) error {
+func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*owned.Child) error {
 	for _, child := range children {
 		live := child.Live.(client.Object)
 		if err := r.Get(ctx, client.ObjectKeyFromObject(web), live); client.IgnoreNotFound(err) != nil {
@@ -64,7 +65,7 @@ func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*
 }
 
 // applyChild applies a child unless it is up to date. Afterwards child.Live is the object in the cluster.
-func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
+func (r *Reconciler) applyChild(ctx context.Context, child *owned.Child) error {
 	// Every desired field must be there; other fields do not matter. 0, "" and false count as not desired: an
 	// annotation that holds a hash of all fields makes up for that.
 	if equality.Semantic.DeepDerivative(fields.Of(child.Desired), fields.Of(child.Live)) {

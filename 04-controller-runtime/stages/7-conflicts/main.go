@@ -25,6 +25,7 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/fields"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Reconciler is called for each MyWeb that was created, changed or deleted, or whose child was; and for all of them
@@ -62,25 +63,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // observe reads the live children. It returns the conflicts of the MyWeb with objects that it does not own.
-func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) (*myweb.ConditionError,
+func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*owned.Child) (*owned.ConditionError,
 	error) {
-	var conflicts []*myweb.ConditionError
+	var conflicts []error
 	for _, child := range children {
 		live := child.Live.DeepCopyObject().(client.Object)
 		if err := r.Get(ctx, client.ObjectKeyFromObject(web), live); client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
-		if conflict := myweb.Conflict(web, child.Kind, live); conflict != nil {
+		if conflict := myweb.Kind.Conflict(web, child.Kind, live); conflict != nil {
 			conflicts = append(conflicts, conflict)
 		} else {
 			child.Live = live
 		}
 	}
-	return myweb.Combine(conflicts), nil
+	return owned.AsCondition(owned.Join(conflicts...)), nil
 }
 
 // applyChild applies a child unless it is up to date. Afterwards child.Live is the object in the cluster.
-func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
+func (r *Reconciler) applyChild(ctx context.Context, child *owned.Child) error {
 	// Every desired field must be there; other fields do not matter. 0, "" and false count as not desired: an
 	// annotation that holds a hash of all fields makes up for that.
 	if equality.Semantic.DeepDerivative(fields.Of(child.Desired), fields.Of(child.Live)) {
@@ -97,7 +98,7 @@ func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
 // updateStatus reports the state of the children, when it differs from the reported state. /status is a subresource:
 // this update cannot change the spec, and it leaves the generation as it is.
 func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, deployment *appsv1.Deployment,
-	service *corev1.Service, blocked *myweb.ConditionError) error {
+	service *corev1.Service, blocked *owned.ConditionError) error {
 	old := web.Status
 	web.Status = myweb.StatusFor(web, deployment, service, blocked, time.Now())
 	if equality.Semantic.DeepEqual(old, web.Status) {
@@ -106,7 +107,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, deploym
 	if err := r.Status().Update(ctx, web); err != nil {
 		return fmt.Errorf("update status of MyWeb %s: %w", client.ObjectKeyFromObject(web), err)
 	}
-	for _, e := range myweb.EventsFor(old, web.Status) { // transitions only, after the status is written
+	for _, e := range owned.Events(old.Conditions, web.Status.Conditions) { // transitions only, after the status is written
 		r.Events.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}
 	return nil

@@ -14,7 +14,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
@@ -73,12 +72,13 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	h := operator.NewHardening(&cachev1alpha1.Memcached{}, controller.Conditions, mgr.GetClient(), mgr.GetAPIReader())
-	core := func(c client.Client, children owned.Applier) reconcile.Reconciler {
+	h := operator.NewHardening(controller.Owner, controller.FieldOwner, mgr.GetClient(), mgr.GetAPIReader())
+	core := func(applier owned.Applier) reconcile.ObjectReconciler[*cachev1alpha1.Memcached] {
 		recorder := mgr.GetEventRecorder("memcached-operator")
-		return &controller.MemcachedReconciler{Client: c, Children: children, Events: recorder, Image: image}
+		return &controller.MemcachedReconciler{Client: h.Client, Applier: applier, Events: recorder,
+			Now: h.Clock.Now, Image: image}
 	}
-	memcacheds := operator.Compose(h, controller.Owner, controller.FieldOwner, core)
+	memcacheds := operator.Compose(h, core)
 	settings := h.Options()
 	settings.MaxConcurrentReconciles = o.Workers
 	if err := controller.SetupWithManager(mgr, memcacheds, settings); err != nil {

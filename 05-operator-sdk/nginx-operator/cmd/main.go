@@ -6,17 +6,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/controller"
-	"github.com/example/nginx-operator/internal/operator"
 	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/program"
 	// +kubebuilder:scaffold:imports
@@ -26,6 +26,9 @@ var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
 )
+
+// reconcileTimeout limits one reconcile. A server that does not answer must not keep a worker forever.
+const reconcileTimeout = time.Minute
 
 func init() {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -63,15 +66,12 @@ func run(ctx context.Context, o program.Options) error {
 	if err != nil {
 		return err
 	}
-	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, controller.Conditions, mgr.GetClient(), mgr.GetAPIReader())
-	core := func(c client.Client, children owned.Applier) reconcile.Reconciler {
-		recorder := mgr.GetEventRecorder("nginx-operator")
-		return &controller.NginxReconciler{Client: operator.Paced(c, h.Clock), Children: children,
-			Pods: pods, Events: recorder, Image: image}
-	}
-	nginxes := operator.Compose(h, controller.Owner, controller.FieldOwner, core)
-	settings := h.Options()
-	settings.MaxConcurrentReconciles = o.Workers
+	c := mgr.GetClient()
+	core := &controller.NginxReconciler{Client: c, Pods: pods,
+		Applier: owned.ServerSideApply{Client: c, FieldOwner: controller.FieldOwner},
+		Events:  mgr.GetEventRecorder("nginx-operator"), Now: time.Now, Pace: controller.NewStatusPace(), Image: image}
+	nginxes := reconcile.AsReconciler(c, core)
+	settings := ctrlcontroller.Options{MaxConcurrentReconciles: o.Workers, ReconciliationTimeout: reconcileTimeout}
 	if err := controller.SetupWithManager(mgr, pods, nginxes, settings); err != nil {
 		return fmt.Errorf("set up the controller of Nginxes: %w", err)
 	}

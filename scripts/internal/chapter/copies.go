@@ -20,8 +20,8 @@ import (
 type copied struct {
 	// From is the path of the source in the repository, a file or a folder.
 	From string `json:"from"`
-	// To are the paths that must have the same content; a copy of a folder has all its files and no others. Tests of a
-	// folder stay beside the source: they also prove the copies, which are equal.
+	// To are the paths that must have the same content; a copy of a folder has all its files and no others. Tests and
+	// pages of a folder stay beside the source: the tests also prove the copies, which are equal.
 	To []string `json:"to"`
 	// As is "manifest" when a generator makes the copies and only the meaning must be equal.
 	As string `json:"as,omitempty"`
@@ -58,8 +58,8 @@ func (c copied) files(root string) (all []copied, err error) {
 			return nil, err
 		}
 		for _, entry := range entries {
-			if !strings.HasSuffix(entry.Name(), "_test.go") {
-				names[entry.Name()] = true
+			if name := entry.Name(); !strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(name, ".md") {
+				names[name] = true
 			}
 		}
 	}

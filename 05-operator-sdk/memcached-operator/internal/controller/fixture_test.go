@@ -78,10 +78,10 @@ func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture
 // compose returns the core with its hardening, as in the program.
 func compose(c client.Client, live client.Reader, recorder events.EventRecorder,
 	now clock.PassiveClock) reconcile.Reconciler {
-	h := operator.NewHardening(&cachev1alpha1.Memcached{}, Conditions, c, live)
+	h := operator.NewHardening(Owner, FieldOwner, c, live)
 	h.Clock = now
-	return operator.Compose(h, Owner, FieldOwner, func(c client.Client, children owned.Applier) reconcile.Reconciler {
-		return &MemcachedReconciler{Client: c, Children: children, Events: recorder, Image: defaultImage}
+	return operator.Compose(h, func(applier owned.Applier) reconcile.ObjectReconciler[*cachev1alpha1.Memcached] {
+		return &MemcachedReconciler{Client: h.Client, Applier: applier, Events: recorder, Now: now.Now, Image: defaultImage}
 	})
 }
 

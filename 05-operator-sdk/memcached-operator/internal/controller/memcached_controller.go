@@ -7,8 +7,8 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,36 +50,34 @@ var Owner = owned.Kind{GroupVersionKind: Kind}
 type MemcachedReconciler struct {
 	// Client reads from a cache, and writes to the API server.
 	client.Client
-	// Children writes the children.
-	Children owned.Applier
+	// Applier writes the children.
+	Applier owned.Applier
 	// Events records the transitions of conditions.
 	Events events.EventRecorder
+	// Now returns the time of conditions.
+	Now func() time.Time
 	// Image is for Memcacheds without an image.
 	Image string
 }
 
 // Reconcile brings the children of one Memcached to their desired state, and reports the observed state in its status.
-// It reads from the cache, writes only differences, and does not know which event caused the call.
-func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	memcached := &cachev1alpha1.Memcached{}
-	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // deleted: there is nothing to do
-	}
+// It reads from the cache, writes only differences, and does not know which event caused the call. reconcile.AsReconciler reads the Memcached, and
+// does not call Reconcile when the Memcached is gone.
+func (r *MemcachedReconciler) Reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() { // the garbage collector removes the children
 		return ctrl.Result{}, nil
 	}
 	config, problem := r.config(ctx, memcached)
 	deployment, service := desired(memcached, config, r.Image)
-	if problem == nil {
-		problem = r.Children.Apply(ctx, memcached, deployment, service)
-	} else { // without its configuration running pods are not changed, and the status still reports them
-		problem = owned.Join(r.Children.Observe(ctx, memcached, deployment, service), problem)
+	problem = owned.Join(Owner.Observe(ctx, r, memcached, deployment, service), problem)
+	if problem == nil { // without its configuration running pods are not changed, and the status still reports them
+		problem = Owner.Apply(ctx, r.Applier, deployment, service)
 	}
-	if problem != nil && owned.AsCondition(problem) == nil {
-		return ctrl.Result{}, problem // nothing to report: it is tried again
+	blocked := owned.AsCondition(problem)
+	if problem != nil && blocked == nil {
+		return ctrl.Result{}, problem // no condition reports it: controller-runtime logs it, and tries again with backoff
 	}
-	live := deployment.Live.(*appsv1.Deployment)
-	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, memcached, live, problem), problem)
+	return r.updateStatus(ctx, memcached, deployment.Live.(*appsv1.Deployment), blocked)
 }
 
 // config reads the ConfigMap that a Memcached names. It returns a ConditionError when the ConfigMap does not exist, or

@@ -7,8 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -28,27 +29,26 @@ func statusFor(m *cachev1alpha1.Memcached, deployment *appsv1.Deployment, proble
 	return status
 }
 
-// updateStatus writes the status if it differs from the live one, and records the transitions as events. The write
-// has the resourceVersion of the cached object: when the cache was outdated, the API server returns a conflict, and the
+// updateStatus writes the status if it differs from the live one, and records the transitions as events. It returns
+// when to reconcile again, because a write or a retry must wait. The write has the resourceVersion of the cached object: when the cache was outdated, the API server returns a conflict, and the
 // next try reads a newer version.
 func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *cachev1alpha1.Memcached,
-	deployment *appsv1.Deployment, problem error) error {
-	old := m.Status
-	m.Status = statusFor(m, deployment, owned.AsCondition(problem), time.Now())
+	deployment *appsv1.Deployment, blocked *owned.ConditionError) (ctrl.Result, error) {
+	retry := ctrl.Result{RequeueAfter: ptr.Deref(blocked, owned.ConditionError{}).RetryAfter}
+	old, now := m.Status, r.Now()
+	m.Status = statusFor(m, deployment, blocked, now)
 	if equality.Semantic.DeepEqual(old, m.Status) {
-		return nil
+		return retry, nil
+	}
+	if wait := owned.StatusDelay(old.Conditions, m.Status.Conditions, deployment, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if err := r.Status().Update(ctx, m, FieldOwner); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("update status of Memcached %s: %w", client.ObjectKeyFromObject(m), err))
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("update status of Memcached %s: %w", client.ObjectKeyFromObject(m), err))
 	}
 	for _, e := range owned.Events(old.Conditions, m.Status.Conditions) {
-		log.FromContext(ctx).Info(e.Note, "reason", e.Reason)
+		log.FromContext(ctx).Info("Recorded event", "reason", e.Reason, "note", e.Note)
 		r.Events.Eventf(m, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 	}
-	return nil
-}
-
-// Conditions returns the conditions of a Memcached.
-func Conditions(obj client.Object) []metav1.Condition {
-	return obj.(*cachev1alpha1.Memcached).Status.Conditions
+	return retry, nil
 }

@@ -21,16 +21,16 @@ const adoptRetry = time.Second
 // The cache may be too old to decide that, so mayAdopt asks the API server: by a list, because the operator's role has
 // no get. Kubernetes' own controllers do the same (RecheckDeletionTimestamp in
 // k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
-func (c children) mayAdopt(ctx context.Context, child *child) error {
-	if child.Live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.Live) != nil {
+func (a hardenedApplier) mayAdopt(ctx context.Context, c *comparison) error {
+	if c.Live.GetUID() == "" || metav1.GetControllerOfNoCopy(c.Live) != nil {
 		return nil
 	}
-	owners, err := c.list(ctx, c.Kind.GroupVersionKind, child.Live.GetNamespace(), *child.owner.Name)
+	owners, err := a.list(ctx, a.Kind.GroupVersionKind, c.Live.GetNamespace(), *c.owner.Name)
 	if err != nil {
 		return err
 	}
 	for _, owner := range owners {
-		if owner.UID == *child.owner.UID && owner.DeletionTimestamp == nil {
+		if owner.UID == *c.owner.UID && owner.DeletionTimestamp == nil {
 			return nil
 		}
 	}
@@ -38,11 +38,11 @@ func (c children) mayAdopt(ctx context.Context, child *child) error {
 }
 
 // list reads the metadata of one object from the API server.
-func (c children) list(ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
+func (a hardenedApplier) list(ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
 ) ([]metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := c.h.APIReader.List(ctx, found, client.InNamespace(namespace),
+	err := a.APIReader.List(ctx, found, client.InNamespace(namespace),
 		client.MatchingFields{metav1.ObjectNameField: name})
 	if err != nil {
 		return nil, fmt.Errorf("list %s %s: %w", kind.Kind, name, err)

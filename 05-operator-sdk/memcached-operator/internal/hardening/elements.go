@@ -2,6 +2,7 @@ package hardening
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/internal/fields"
+	"github.com/example/memcached-operator/internal/owned"
 )
 
 // Demanded by fault/18-service-edited and fault/18-service-port-added. A user who edits the port of a Service from 80
@@ -20,7 +22,7 @@ import (
 // replaced returns the live object with the operator's elements as it desires them. It returns nil when none of them
 // differs, or when the error of the apply has another cause than a desired element that does not fit beside the live
 // element which another client edited: two ports of one name, a volume of two types.
-func (c *child) replaced(refusal error) client.Object {
+func (c *comparison) replaced(refusal error) client.Object {
 	duplicate := apierrors.IsInternalError(refusal) && strings.Contains(refusal.Error(), "duplicate nodePort")
 	if !duplicate && !apierrors.IsInvalid(refusal) {
 		return nil
@@ -35,16 +37,20 @@ func (c *child) replaced(refusal error) client.Object {
 	return object
 }
 
-// writeReplaced writes a child whose elements are replaced, if no other client wrote it since it was read. It applies
-// the child again when other fields differ, too.
-func (c children) writeReplaced(ctx context.Context, child *child, replaced client.Object) error {
-	patch := client.MergeFromWithOptions(child.Live, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, replaced, patch, c.FieldOwner); err != nil {
-		return err
+// applyReplaced writes a refused child with its elements replaced, if no other client wrote it since it was read. It
+// applies the child again when other fields differ, too. It returns the refusal when that has another cause.
+func (a hardenedApplier) applyReplaced(ctx context.Context, c *comparison, refusal error) (owned.Object, error) {
+	replaced := c.replaced(refusal)
+	if replaced == nil {
+		return nil, refusal
 	}
-	child.Live = replaced
-	if len(fields.Differences(child.fields, fields.Of(replaced))) == 0 {
-		return nil
+	patch := client.MergeFromWithOptions(c.Live, client.MergeFromWithOptimisticLock{})
+	if err := a.Client.Patch(ctx, replaced, patch, a.FieldOwner); err != nil {
+		return nil, fmt.Errorf("patch %s: %w", c, err)
 	}
-	return c.Write(ctx, child.Child)
+	if len(fields.Differences(c.fields, fields.Of(replaced))) == 0 {
+		return replaced, nil
+	}
+	c.Live = replaced
+	return a.next.Apply(ctx, c.Child)
 }

@@ -3,24 +3,21 @@ package hardening
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/example/memcached-operator/internal/owned"
 )
 
 // Demanded by behaviour/14-leader-stops: the API server may still execute a request that is cancelled when the manager
-// stops, while the next leader already works. Also demanded by the checks of fault/05 and fault/32, and by the alert on
-// reconcile errors: conflicts and refusals are tried again with backoff, and are not failures of the operator.
+// stops, while the next leader already works. Also demanded by the checks of fault/05, and by the alert on reconcile
+// errors: version conflicts are tried again with backoff, and are not failures of the operator.
 
 // Reconciler decorates a reconciler. When the manager stops, a reconcile that is under way runs to its end, within the
-// one time limit of Options. Queued owners are dropped, and the next leader finds them again in its cache. Errors of
-// the reconciler become results.
+// one time limit of Options. Queued owners are dropped, and the next leader finds them again in its cache. Errors that
+// are not failures become results.
 func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		if ctx.Err() != nil {
@@ -32,62 +29,49 @@ func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 			inFlight, cancel = context.WithDeadline(inFlight, deadline)
 			defer cancel()
 		}
-		before, err := h.restoreStatus(inFlight, req)
-		if err != nil {
-			return h.result(req, ctrl.Result{}, err)
-		}
 		result, err := next.Reconcile(inFlight, req)
-		if err == nil {
-			h.statusIsRight(before)
-		}
 		return h.result(req, result, err)
 	})
 }
 
 // result ends a reconcile in one of three ways:
 //   - nothing: all is well, or a watch reports the end of the wait;
-//   - a time: to reconcile again then. An error that the status reports, or a version conflict, is not returned as an
-//     error: it would be logged and counted at every try. It has its own backoff;
+//   - a time: to reconcile again then. A RequeueAfter or a version conflict is not returned as an error: it would be
+//     logged and counted at every try. A version conflict has its own backoff;
 //   - an error: the API server failed. It is logged, counted, and tried again with backoff.
 //
 // Of several times, also that of the core, the shortest one counts.
 func (h *Hardening) result(req ctrl.Request, result ctrl.Result, err error) (_ ctrl.Result, failure error) {
-	retry := false
-	var waits []time.Duration
+	conflict := false
 	for _, err := range flat(err) {
 		wait, isWait := errors.AsType[RequeueAfter](err)
-		problem := owned.AsCondition(err)
-		if problem != nil && problem.RetryAfter > 0 {
-			waits = append(waits, problem.RetryAfter)
-		}
 		switch {
 		case isWait:
-			waits = append(waits, time.Duration(wait))
-		case problem != nil:
-			retry = retry || problem.Retry
+			result.RequeueAfter = shortest(result.RequeueAfter, time.Duration(wait))
 		case apierrors.IsConflict(err):
-			retry = true
+			conflict = true
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // the owner is deleted next
 		default:
 			failure = errors.Join(failure, err)
 		}
 	}
-	if failure != nil {
+	switch {
+	case failure != nil:
 		return ctrl.Result{}, failure
-	}
-	if retry {
-		waits = append(waits, h.backoff.When(req))
-	}
-	if len(waits) == 0 {
+	case conflict:
+		result.RequeueAfter = shortest(result.RequeueAfter, h.backoff.When(req))
+	default:
 		h.backoff.Forget(req)
 	}
-	if result.RequeueAfter > 0 {
-		waits = append(waits, result.RequeueAfter)
-	}
-	if len(waits) > 0 {
-		result.RequeueAfter = slices.Min(waits)
-	}
 	return result, nil
+}
+
+// shortest returns the shorter one of two waits, of which 0 is none.
+func shortest(one, other time.Duration) time.Duration {
+	if one == 0 || 0 < other && other < one {
+		return other
+	}
+	return one
 }
 
 // flat returns the errors that an error joins, or the error itself; none for nil.

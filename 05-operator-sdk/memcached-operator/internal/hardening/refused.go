@@ -13,8 +13,9 @@ import (
 // Demanded by the checks of fault/24, fault/31, fault/32 and fault/35: a refusal that lasts is reported.
 
 // refused turns an error of an apply into an error that the status reports, when the API server will refuse the next
-// try, too. Other errors pass: a conflict, a busy server, a namespace that is being deleted.
-func refused(err error) error {
+// try, too: no watch reports the end of a refusal, so it is tried again with backoff. Other errors pass: a conflict, a
+// busy server, a namespace that is being deleted.
+func (m *memory) refused(kind string, err error) error {
 	if owned.AsCondition(err) != nil {
 		return err
 	}
@@ -31,7 +32,8 @@ func refused(err error) error {
 		return err
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
 		apierrors.IsRequestEntityTooLargeError(err):
-		return &owned.ConditionError{Reason: owned.ReasonChildRejected, Message: err.Error(), Retry: true}
+		return &owned.ConditionError{Reason: owned.ReasonChildRejected, Message: err.Error(),
+			RetryAfter: m.refusals.When(kind)}
 	}
 	return err
 }

@@ -2,7 +2,6 @@
 package operator
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -12,21 +11,22 @@ import (
 
 // NewHardening returns the hardening of the core. Its client reads from a cache that contains the client's writes; reader
 // reads from the API server.
-func NewHardening(resource client.Object, conditions func(client.Object) []metav1.Condition,
-	c client.Client, reader client.Reader) *hardening.Hardening {
+func NewHardening(kind owned.Kind, fieldOwner client.FieldOwner, c client.Client, reader client.Reader,
+) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
-		Owner:      resource,
-		Conditions: conditions,
+		Kind:       kind,
+		FieldOwner: fieldOwner,
 		Client:     hardening.Reads(c), // a read waits for the cache, with a time limit
 		APIReader:  reader,
 	})
 }
 
-// Compose returns a core with its decorators. Without h, the core works, too: core(c, owned.NewApplier(c, ...)).
-func Compose(h *hardening.Hardening, kind owned.Kind, fieldOwner client.FieldOwner,
-	core func(client.Client, owned.Applier) reconcile.Reconciler) reconcile.Reconciler {
-	children := owned.NewApplier(h.Client, kind, fieldOwner)
-	children = h.Children(children)        // drift, mutations, orphans, edited elements, refusals
-	c := h.Statuses(h.Client)              // status writes that wait
-	return h.Reconciler(core(c, children)) // an end in order, errors to results
+// Compose returns a core with its decorators. Without h, the core works, too:
+// reconcile.AsReconciler(c, core(owned.ServerSideApply{...})).
+func Compose[T client.Object](h *hardening.Hardening, core func(owned.Applier) reconcile.ObjectReconciler[T],
+) reconcile.Reconciler {
+	var applier owned.Applier = owned.ServerSideApply{Client: h.Client, FieldOwner: h.FieldOwner}
+	applier = h.Applier(applier)                                    // drift, mutations, orphans, edited elements, refusals
+	restored := hardening.RestoreStatus(h, core(applier))           // a status that another client wrote
+	return h.Reconciler(reconcile.AsReconciler(h.Client, restored)) // an end in order, conflicts to results
 }

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -30,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/operator"
 	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/program"
 	"github.com/example/nginx-operator/internal/testenv"
@@ -220,25 +218,23 @@ func (l *loop) start() *loop {
 	return l
 }
 
-// addController adds the reconciler with its hardening to a manager, as the program does.
+// addController adds the reconciler to a manager, as the program does.
 func addController(mgr ctrl.Manager, namespaces ...string) error {
 	pods, err := NewPodCache(mgr, namespaces)
 	if err != nil {
 		return err
 	}
 	recorder := mgr.GetEventRecorder("nginx-operator")
-	hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), pods, recorder, clock.RealClock{})
-	return SetupWithManager(mgr, pods, hardened, controller.Options{MaxConcurrentReconciles: 2})
+	nginxes := newReconciler(mgr.GetClient(), pods, recorder, clock.RealClock{})
+	return SetupWithManager(mgr, pods, nginxes, controller.Options{MaxConcurrentReconciles: 2})
 }
 
-// compose returns the core with its hardening, as in the program.
-func compose(c client.Client, live, pods client.Reader, recorder events.EventRecorder,
+// newReconciler returns the reconciler, as in the program.
+func newReconciler(c client.Client, pods client.Reader, recorder events.EventRecorder,
 	now clock.PassiveClock) reconcile.Reconciler {
-	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, Conditions, c, live)
-	h.Clock = now
-	return operator.Compose(h, Owner, FieldOwner, func(c client.Client, children owned.Applier) reconcile.Reconciler {
-		return &NginxReconciler{Client: operator.Paced(c, now), Children: children, Pods: pods, Events: recorder, Image: DefaultImage}
-	})
+	return reconcile.AsReconciler(c, &NginxReconciler{Client: c, Pods: pods,
+		Applier: owned.ServerSideApply{Client: c, FieldOwner: FieldOwner},
+		Events:  recorder, Now: now.Now, Pace: NewStatusPace(), Image: DefaultImage})
 }
 
 // quiet waits until the operator has sent no request for longer than the maximum delay of a status.
@@ -266,7 +262,6 @@ type fixture struct {
 	reconciler reconcile.Reconciler
 	clock      *clocktesting.FakePassiveClock
 	events     chan string
-	refusal    error // the answer to an apply of a Deployment, when it is set
 }
 
 const site = "site"
@@ -280,18 +275,10 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
 	b.events = recorder.Events
-	trimmed := interceptor.NewClient(c, interceptor.Funcs{Get: getTrimmed, Apply: b.apply})
-	b.reconciler = compose(trimmed, c, interceptor.NewClient(c, interceptor.Funcs{List: listByController}), recorder, b.clock)
+	trimmed := interceptor.NewClient(c, interceptor.Funcs{Get: getTrimmed})
+	b.reconciler = newReconciler(trimmed, interceptor.NewClient(c, interceptor.Funcs{List: listByController}), recorder, b.clock)
 	b.ask(site, change...)
 	return b
-}
-
-func (b *fixture) apply(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
-	opts ...client.ApplyOption) error {
-	if _, ok := obj.(*appsv1ac.DeploymentApplyConfiguration); ok && b.refusal != nil {
-		return b.refusal
-	}
-	return c.Apply(ctx, obj, opts...)
 }
 
 // getTrimmed reads an object from the API server, trimmed as in a cache.

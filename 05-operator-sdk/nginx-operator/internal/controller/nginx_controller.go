@@ -2,14 +2,14 @@
 //
 // This file has the permissions, Reconcile and the watches. desired.go computes the desired children, pods.go finds
 // the pods of an Nginx, status.go computes the status, and pace.go limits how often it is written. mapping.go maps an
-// event to Nginxes, cache.go trims the objects in the caches. This is the core: package operator composes hardening
-// around it.
+// event to Nginxes, cache.go trims the objects in the caches. The operator runs this core alone, without the hardening of
+// chapter 04.
 package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,42 +52,42 @@ var Owner = owned.Kind{GroupVersionKind: Kind}
 type NginxReconciler struct {
 	// Client reads from a cache, and writes to the API server.
 	client.Client
-	// Children writes the children.
-	Children owned.Applier
+	// Applier writes the children.
+	Applier owned.Applier
 	// Pods reads pods and ReplicaSets, which have a separate cache.
 	Pods client.Reader
 	// Events records the transitions of conditions.
 	Events events.EventRecorder
+	// Now returns the time of conditions, and Pace limits the writes of a status.
+	Now  func() time.Time
+	Pace StatusPace
 	// Image is for an Nginx without an image.
 	Image string
 }
 
 // Reconcile brings the children of one Nginx to their desired state, and reports the observed state in its status. It
-// reads from the caches, writes only differences, and does not know which event caused the call.
-func (r *NginxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	nginx := &proxyv1alpha1.Nginx{}
-	if err := r.Get(ctx, req.NamespacedName, nginx); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // deleted: there is nothing to do
-	}
+// reads from the caches, writes only differences, and does not know which event caused the call. reconcile.AsReconciler reads
+// the Nginx, and does not call Reconcile when the Nginx is gone.
+func (r *NginxReconciler) Reconcile(ctx context.Context, nginx *proxyv1alpha1.Nginx) (ctrl.Result, error) {
 	if !nginx.DeletionTimestamp.IsZero() { // the garbage collector removes the children
 		return ctrl.Result{}, nil
 	}
 	hash, problem := r.contentHash(ctx, nginx)
 	deployment, service := desired(nginx, r.Image, hash)
-	if problem == nil {
-		problem = r.Children.Apply(ctx, nginx, deployment, service)
-	} else { // without its content running pods are not changed, and the status still reports them
-		problem = owned.Join(r.Children.Observe(ctx, nginx, deployment, service), problem)
+	problem = owned.Join(Owner.Observe(ctx, r, nginx, deployment, service), problem)
+	if problem == nil { // without its content running pods are not changed, and the status still reports them
+		problem = Owner.Apply(ctx, r.Applier, deployment, service)
 	}
-	if problem != nil && owned.AsCondition(problem) == nil {
-		return ctrl.Result{}, problem // nothing to report: it is tried again
+	blocked := owned.AsCondition(problem)
+	if problem != nil && blocked == nil {
+		return ctrl.Result{}, problem // no condition reports it: controller-runtime logs it, and tries again with backoff
 	}
 	live := deployment.Live.(*appsv1.Deployment)
 	nodes, err := r.nodes(ctx, live)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, nginx, live, nodes, problem), problem)
+	return r.updateStatus(ctx, nginx, live, nodes, blocked)
 }
 
 // contentHash returns the hash of the content that an Nginx serves, empty when it serves the content of the image.

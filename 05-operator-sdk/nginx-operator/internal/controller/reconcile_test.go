@@ -2,7 +2,6 @@ package controller
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -125,32 +124,6 @@ func TestMissingContentChangesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"Warning ContentNotFound", "Normal Recovered", "Normal Complete",
 		"Warning ContentNotFound"}, b.recorded()); diff != "" {
 		t.Error("events:", diff)
-	}
-}
-
-// A refused write is tried again with exponential backoff. The backoff must not delay the list of pods.
-func TestARefusedChildDoesNotDelayTheNodes(t *testing.T) {
-	b := newFixture(t)
-	b.reconcile()
-	set := b.set(site)
-	b.reconcile()
-	b.refusal = apierrors.NewForbidden(appsv1.Resource("deployments"), site, nil)
-	edit(b.cluster, site, &proxyv1alpha1.Nginx{}, func(n *proxyv1alpha1.Nginx) { n.Spec.Count = 4 })
-	for range 15 { // the backoff becomes long
-		b.reconcile()
-	}
-	if got := b.condition(site, owned.Degraded)(); got != "True ChildRejected" {
-		t.Fatalf("Degraded is %s", got)
-	}
-	var last time.Duration
-	for _, name := range []string{"site-1-a", "site-1-b", "site-1-c"} {
-		b.pod(newPod(set, name), corev1.PodRunning)
-		result, err := b.reconcileNow()
-		b.must(err)
-		last = result.RequeueAfter
-	}
-	if last == 0 || last > 2*time.Second {
-		t.Errorf("it looks again after %s, want at most 2 s", last)
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -29,27 +30,29 @@ func statusFor(nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment, nodes 
 	return status
 }
 
-// updateStatus writes the status if it differs from the live one, and records the transitions as events. The write has
-// the resourceVersion of the cached object: when the cache was outdated, the API server returns a conflict, and the
+// updateStatus writes the status if it differs from the live one, and records the transitions as events. It returns
+// when to reconcile again, because a write or a retry must wait. The write has the resourceVersion of the cached object: when the cache was outdated, the API server returns a conflict, and the
 // next try reads a newer version.
 func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment,
-	nodes []string, problem error) error {
-	old := nginx.Status
-	nginx.Status = statusFor(nginx, deployment, nodes, owned.AsCondition(problem), time.Now())
+	nodes []string, blocked *owned.ConditionError) (ctrl.Result, error) {
+	retry := ctrl.Result{RequeueAfter: ptr.Deref(blocked, owned.ConditionError{}).RetryAfter}
+	old, now := nginx.Status, r.Now()
+	nginx.Status = statusFor(nginx, deployment, nodes, blocked, now)
 	if equality.Semantic.DeepEqual(old, nginx.Status) {
-		return nil
+		return retry, nil
+	}
+	if wait := owned.StatusDelay(old.Conditions, nginx.Status.Conditions, deployment, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if wait := r.Pace.delay(nginx.UID, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if err := r.Status().Update(ctx, nginx, FieldOwner); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("update status of Nginx %s: %w", client.ObjectKeyFromObject(nginx), err))
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("update status of Nginx %s: %w", client.ObjectKeyFromObject(nginx), err))
 	}
 	for _, e := range owned.Events(old.Conditions, nginx.Status.Conditions) {
-		log.FromContext(ctx).Info(e.Note, "reason", e.Reason)
+		log.FromContext(ctx).Info("Recorded event", "reason", e.Reason, "note", e.Note)
 		r.Events.Eventf(nginx, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 	}
-	return nil
-}
-
-// Conditions returns the conditions of a Nginx.
-func Conditions(obj client.Object) []metav1.Condition {
-	return obj.(*proxyv1alpha1.Nginx).Status.Conditions
+	return retry, nil
 }

@@ -12,9 +12,7 @@ type ConditionError struct {
 	Reason, Message string
 	// Transient: the error ends by itself, so the owner is not degraded.
 	Transient bool
-	// Retry: no watch reports the end of the error, so the operator tries again, with backoff.
-	Retry bool
-	// RetryAfter is the delay before that, instead of the backoff.
+	// RetryAfter is the time to the next try when no watch reports the end of the error, 0 when one does.
 	RetryAfter time.Duration
 }
 
@@ -58,7 +56,9 @@ func Join(all ...error) error {
 		if i != first && e.Transient == combined.Transient {
 			combined.Message += "; " + e.Message
 		}
-		combined.Retry, combined.RetryAfter = combined.Retry || e.Retry, max(combined.RetryAfter, e.RetryAfter)
+		if combined.RetryAfter == 0 || 0 < e.RetryAfter && e.RetryAfter < combined.RetryAfter {
+			combined.RetryAfter = e.RetryAfter
+		}
 	}
 	return &combined
 }

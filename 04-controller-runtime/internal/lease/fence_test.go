@@ -1,4 +1,4 @@
-package operator
+package lease
 
 import (
 	"context"
@@ -47,46 +47,46 @@ func leaseRecord(holder string) resourcelock.LeaderElectionRecord {
 func TestWhenTheLockIsHeld(t *testing.T) {
 	ctx := context.Background()
 	for name, test := range map[string]struct {
-		steps func(l *LeaseLock, m *storedLease, now *time.Time)
+		steps func(l *Lock, m *storedLease, now *time.Time)
 		held  bool
 	}{
-		"never acquired": {func(*LeaseLock, *storedLease, *time.Time) {}, false},
-		"created":        {func(l *LeaseLock, _ *storedLease, _ *time.Time) { _ = l.Create(ctx, leaseRecord("me")) }, true},
-		"a refused creation": {func(l *LeaseLock, m *storedLease, _ *time.Time) {
+		"never acquired": {func(*Lock, *storedLease, *time.Time) {}, false},
+		"created":        {func(l *Lock, _ *storedLease, _ *time.Time) { _ = l.Create(ctx, leaseRecord("me")) }, true},
+		"a refused creation": {func(l *Lock, m *storedLease, _ *time.Time) {
 			m.err = errors.New("409")
 			_ = l.Create(ctx, leaseRecord("me"))
 		}, false},
-		"renewed": {func(l *LeaseLock, _ *storedLease, now *time.Time) {
+		"renewed": {func(l *Lock, _ *storedLease, now *time.Time) {
 			_ = l.Update(ctx, leaseRecord("me"))
 			*now = now.Add(leaseDuration - 1)
 		}, true},
-		"not renewed in time": {func(l *LeaseLock, _ *storedLease, now *time.Time) {
+		"not renewed in time": {func(l *Lock, _ *storedLease, now *time.Time) {
 			_ = l.Update(ctx, leaseRecord("me"))
 			*now = now.Add(leaseDuration)
 		}, false},
-		"a slow answer": {func(l *LeaseLock, m *storedLease, now *time.Time) {
+		"a slow answer": {func(l *Lock, m *storedLease, now *time.Time) {
 			m.during = func() { *now = now.Add(leaseDuration) } // it counts from when the request was sent
 			_ = l.Update(ctx, leaseRecord("me"))
 		}, false},
-		"a refused renewal": {func(l *LeaseLock, m *storedLease, _ *time.Time) {
+		"a refused renewal": {func(l *Lock, m *storedLease, _ *time.Time) {
 			_ = l.Update(ctx, leaseRecord("me"))
 			m.err = errors.New("409")
 			_ = l.Update(ctx, leaseRecord("me"))
 		}, true},
-		"released": {func(l *LeaseLock, _ *storedLease, _ *time.Time) {
+		"released": {func(l *Lock, _ *storedLease, _ *time.Time) {
 			_ = l.Update(ctx, leaseRecord("me"))
 			_ = l.Update(ctx, leaseRecord(""))
 		}, false},
-		"a release whose answer is lost": {func(l *LeaseLock, m *storedLease, _ *time.Time) {
+		"a release whose answer is lost": {func(l *Lock, m *storedLease, _ *time.Time) {
 			_ = l.Update(ctx, leaseRecord("me"))
 			m.err = errors.New("connection reset by peer")
 			_ = l.Update(ctx, leaseRecord(""))
 		}, false},
-		"seen as its own": {func(l *LeaseLock, _ *storedLease, _ *time.Time) {
+		"seen as its own": {func(l *Lock, _ *storedLease, _ *time.Time) {
 			_ = l.Update(ctx, leaseRecord("me"))
 			_, _, _ = l.Get(ctx)
 		}, true},
-		"stolen": {func(l *LeaseLock, m *storedLease, _ *time.Time) {
+		"stolen": {func(l *Lock, m *storedLease, _ *time.Time) {
 			_ = l.Update(ctx, leaseRecord("me"))
 			m.record = leaseRecord("thief")
 			_, _, _ = l.Get(ctx)
@@ -94,7 +94,7 @@ func TestWhenTheLockIsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &storedLease{}
-			l, now := NewLeaseLock(m), time.Now()
+			l, now := NewLock(m), time.Now()
 			l.now = func() time.Time { return now }
 			test.steps(l, m, &now)
 			if got := l.Held(); got != test.held {
@@ -110,7 +110,7 @@ func TestBothClocksEndALease(t *testing.T) {
 		"suspended":                     {leaseDuration, 0},
 		"the wall clock stays the same": {0, leaseDuration},
 	} {
-		l := NewLeaseLock(&storedLease{})
+		l := NewLock(&storedLease{})
 		began, wall, monotonic := time.Now().Round(0), time.Duration(0), time.Duration(0)
 		l.now = func() time.Time { return began.Add(wall) }
 		l.elapsed = func() time.Duration { return monotonic }
@@ -121,7 +121,7 @@ func TestBothClocksEndALease(t *testing.T) {
 			t.Errorf("%s: it is held", name)
 		}
 	}
-	if now := NewLeaseLock(&storedLease{}).now(); now != now.Round(0) {
+	if now := NewLock(&storedLease{}).now(); now != now.Round(0) {
 		t.Errorf("%v has a reading of the monotonic clock", now)
 	}
 }
@@ -129,7 +129,7 @@ func TestBothClocksEndALease(t *testing.T) {
 // Another process may hold the lease before the answer to its release arrives.
 func TestALeaseThatIsBeingReleasedIsNotHeld(t *testing.T) {
 	stored := &storedLease{}
-	l := NewLeaseLock(stored)
+	l := NewLock(stored)
 	_ = l.Update(t.Context(), leaseRecord("me"))
 	called := false
 	stored.during = func() {
@@ -162,7 +162,7 @@ func TestOnlyWritesNeedTheLock(t *testing.T) {
 		for _, request := range []string{"GET /api", "POST /api", "PATCH /api", "PUT /api", "DELETE /api",
 			"POST /apis/authentication.k8s.io/v1/tokenreviews"} {
 			method, path, _ := strings.Cut(request, " ")
-			l, b := NewLeaseLock(&storedLease{}), &body{}
+			l, b := NewLock(&storedLease{}), &body{}
 			if held {
 				if err := l.Create(t.Context(), leaseRecord("me")); err != nil {
 					t.Fatal(err)
@@ -178,7 +178,7 @@ func TestOnlyWritesNeedTheLock(t *testing.T) {
 				return nil, nil
 			})).RoundTrip(r)
 			if want := held || method == http.MethodGet || strings.HasSuffix(path, "reviews"); sent != want ||
-				errors.Is(err, ErrLeaseNotHeld) == want {
+				errors.Is(err, ErrNotHeld) == want {
 				t.Errorf("%s, held %v: sent %v, %v", request, held, sent, err)
 			}
 			if !sent && !b.closed {

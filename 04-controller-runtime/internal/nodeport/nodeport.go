@@ -1,4 +1,5 @@
-package operator
+// Package nodeport is the hardening of the node port of a MyWeb.
+package nodeport
 
 import (
 	"context"
@@ -36,30 +37,38 @@ const (
 	lastPause    = 30 * time.Second
 )
 
-// nodePorts decorates an applier: it does not write a Service whose node port another Service has, or tries it again.
-func nodePorts(next owned.Applier) owned.Applier {
+// Applier decorates an applier: it does not write a Service whose node port another Service has, or tries it again.
+func Applier(services client.Reader, next owned.Applier) owned.Applier {
 	tries := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, lastPause)
-	decorated := next
-	decorated.Write = func(ctx context.Context, child *owned.Child) error {
-		service, ok := child.Desired.(*corev1ac.ServiceApplyConfiguration)
-		if !ok || service.Spec.Ports[0].NodePort == nil {
-			return next.Write(ctx, child)
-		}
-		owner := *service.OwnerReferences[0].UID
-		if err := isTaken(ctx, next, service, *service.Spec.Ports[0].NodePort); err != nil {
-			return err
-		}
-		err := next.Write(ctx, child)
-		if !isNodePortTaken(err) {
-			tries.Forget(owner)
-			return err
-		}
-		if tries.NumRequeues(owner) < freeingTries {
-			return hardening.RequeueAfter(tries.When(owner))
-		}
-		return &owned.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
+	return decorated{services, next, tries}
+}
+
+type decorated struct {
+	services client.Reader
+	next     owned.Applier
+	tries    workqueue.TypedRateLimiter[types.UID]
+}
+
+// Apply implements owned.Applier.
+func (a decorated) Apply(ctx context.Context, child *owned.Child) (owned.Object, error) {
+	service, ok := child.Desired.(*corev1ac.ServiceApplyConfiguration)
+	if !ok || service.Spec.Ports[0].NodePort == nil {
+		return a.next.Apply(ctx, child)
 	}
-	return decorated
+	if err := isTaken(ctx, a.services, service, *service.Spec.Ports[0].NodePort); err != nil {
+		return nil, err
+	}
+	live, err := a.next.Apply(ctx, child)
+	owner := *child.Meta.OwnerReferences[0].UID
+	if !isNodePortTaken(err) {
+		a.tries.Forget(owner)
+		return live, err
+	}
+	tried, wait := a.tries.NumRequeues(owner), a.tries.When(owner)
+	if tried < freeingTries {
+		return nil, hardening.RequeueAfter(wait)
+	}
+	return nil, &owned.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), RetryAfter: wait}
 }
 
 // isTaken returns a ConditionError when another Service in the cache has a node port. It does not wait until the cache
@@ -87,8 +96,8 @@ func isNodePortTaken(err error) bool {
 	return found && strings.HasSuffix(cause.Field, ".nodePort") && strings.Contains(cause.Message, "already allocated")
 }
 
-// indexNodePorts makes the cache find MyWebs and Services by node port.
-func indexNodePorts(ctx context.Context, indexer client.FieldIndexer) error {
+// Index makes the cache find MyWebs and Services by node port.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &webv1.MyWeb{}, wantedNodePort, func(obj client.Object) []string {
 		if port := obj.(*webv1.MyWeb).Spec.NodePortNumber; port != nil {
 			return []string{strconv.Itoa(int(*port))}
@@ -116,10 +125,10 @@ func heldNodePorts(obj client.Object) (ports []string) {
 	return ports
 }
 
-// mapToWaiting returns the MyWebs that want a node port which a Service has. On a change it is called for the old state
+// MapToWaiting returns the MyWebs that want a node port which a Service has. On a change it is called for the old state
 // of the Service, too: so a MyWeb recovers at once when its port is free. Owns does not report that: the MyWeb does not
 // own the Service.
-func mapToWaiting(webs client.Reader) func(context.Context, client.Object) []ctrl.Request {
+func MapToWaiting(webs client.Reader) func(context.Context, client.Object) []ctrl.Request {
 	return func(ctx context.Context, service client.Object) (requests []ctrl.Request) {
 		for _, port := range heldNodePorts(service) {
 			var waiting webv1.MyWebList // of which only the names are read
