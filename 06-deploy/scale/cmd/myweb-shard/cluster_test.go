@@ -65,9 +65,9 @@ type cluster struct {
 	processes map[string]*programtest.Process // by user
 }
 
-func newCluster(t *testing.T, gates string) *cluster {
+func newCluster(t *testing.T, gates string, more ...string) *cluster {
 	t.Helper()
-	env, err := testenv.NewEnvironment(crds)
+	env, err := testenv.NewEnvironment(append(more, crds)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ type write struct {
 	name      string
 	holder    string            // of a lease
 	labels    map[string]string // of a MyWeb
+	status    bool              // the status alone
 }
 
 // writes reads an audit log, in the order in which etcd has the changes.
@@ -53,7 +54,7 @@ func writes(t *testing.T, path string) (all []write) {
 	for lines.Scan() {
 		var e struct {
 			User, ImpersonatedUser *struct{ Username string }
-			ObjectRef              struct{ Resource, Namespace, Name string }
+			ObjectRef              struct{ Resource, Namespace, Name, Subresource string }
 			ResponseStatus         struct{ Code int }
 			ResponseObject         struct {
 				Metadata struct {
@@ -78,7 +79,7 @@ func writes(t *testing.T, path string) (all []write) {
 		}
 		seen[key] = true
 		all = append(all, write{version, user.Username, o.Resource, o.Namespace, o.Name,
-			e.ResponseObject.Spec.HolderIdentity, e.ResponseObject.Metadata.Labels})
+			e.ResponseObject.Spec.HolderIdentity, e.ResponseObject.Metadata.Labels, o.Subresource == "status"})
 	}
 	slices.SortFunc(all, func(a, b write) int { return int(a.version - b.version) })
 	return all

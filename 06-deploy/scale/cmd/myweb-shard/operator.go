@@ -53,7 +53,7 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(way.add(mgr), mgr.AddHealthzCheck("ping", healthz.Ping),
+	err = errors.Join(way.add(mgr), mgr.Add(report{mgr.GetCache(), time.Now()}), mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", func(r *http.Request) error { return synced(r.Context(), mgr) }))
 	if err != nil {
 		return err

@@ -1,0 +1,90 @@
+// Command measure compares three ways to divide the work of three replicas, on an API server that it starts: what each
+// replica receives, keeps and uses, by the number of MyWebs.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/go-logr/logr"
+)
+
+// ways are the flags of replica i of three.
+var ways = []struct {
+	name  string
+	flags func(i int) []string
+}{
+	{"one leader", func(int) []string { return nil }},
+	{"shards", func(i int) []string { return []string{fmt.Sprintf("--shard=%d/%d", i, replicas)} }},
+	{"ring", func(int) []string { return []string{"--ring=myweb"} }},
+}
+
+const replicas = 3
+
+func main() {
+	sizes := flag.String("mywebs", "1000", "numbers of MyWebs, ascending, separated by commas")
+	into := flag.String("into", "", "folder for results.json and the pictures (default: they are not written)")
+	only := flag.Bool("pictures", false, "measure nothing: draw the pictures of results.json again")
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *sizes, *into, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, sizes, into string, only bool) error {
+	file := filepath.Join(into, "results.json")
+	var all []result
+	if only {
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(data, &all)
+		}
+		if err != nil {
+			return err
+		}
+		return pictures(into, all)
+	}
+	m, err := start(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	for _, word := range strings.Split(sizes, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return fmt.Errorf("--mywebs: %w", err)
+		}
+		results, err := m.measure(n)
+		if err != nil {
+			return fmt.Errorf("with %d MyWebs: %w", n, err)
+		}
+		print(results)
+		if all = append(all, results...); into == "" {
+			continue
+		}
+		data, err := json.MarshalIndent(all, "", "  ")
+		if err == nil {
+			err = os.WriteFile(file, append(data, '\n'), 0o644)
+		}
+		if err == nil {
+			err = pictures(into, all)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
