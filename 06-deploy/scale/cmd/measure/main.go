@@ -18,11 +18,13 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// ways are the flags of replica i of three.
-var ways = []struct {
+// A way has the flags of replica i of three.
+type way struct {
 	name  string
 	flags func(i int) []string
-}{
+}
+
+var ways = []way{
 	{"one leader", func(int) []string { return nil }},
 	{"shards", func(i int) []string { return []string{fmt.Sprintf("--shard=%d/%d", i, replicas)} }},
 	{"ring", func(int) []string { return []string{"--ring=myweb"} }},
@@ -33,18 +35,19 @@ const replicas = 3
 func main() {
 	sizes := flag.String("mywebs", "1000", "numbers of MyWebs, ascending, separated by commas")
 	into := flag.String("into", "", "folder for results.json and the pictures (default: they are not written)")
+	without := flag.Bool("without-ring", false, "leave the ControllerRing out: its sharder labels every object")
 	only := flag.Bool("pictures", false, "measure nothing: draw the pictures of results.json again")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *sizes, *into, *only); err != nil {
+	if err := run(ctx, *sizes, *into, *without, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, sizes, into string, only bool) error {
+func run(ctx context.Context, sizes, into string, without, only bool) error {
 	file := filepath.Join(into, "results.json")
 	var all []result
 	if only {
@@ -57,7 +60,11 @@ func run(ctx context.Context, sizes, into string, only bool) error {
 		}
 		return pictures(into, all)
 	}
-	m, err := start(ctx)
+	chosen := ways
+	if without {
+		chosen = ways[:2]
+	}
+	m, err := start(ctx, chosen)
 	if err != nil {
 		return err
 	}

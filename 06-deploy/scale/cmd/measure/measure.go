@@ -66,12 +66,13 @@ type measurement struct {
 	dir              string
 	program, sharder string
 	have             int
+	ways             []way
 	perMyWeb         float64
 	apiserver, etcd  int
 }
 
-func start(ctx context.Context) (m *measurement, err error) {
-	m = &measurement{ctx: ctx}
+func start(ctx context.Context, ways []way) (m *measurement, err error) {
+	m = &measurement{ctx: ctx, ways: ways}
 	if m.dir, err = os.MkdirTemp("", "measure-"); err != nil {
 		return nil, err
 	}
@@ -127,7 +128,8 @@ func (m *measurement) measure(n int) (all []result, err error) {
 	if err := m.grow(n); err != nil {
 		return nil, err
 	}
-	for _, way := range ways {
+	for _, way := range m.ways {
+		fmt.Fprintf(os.Stderr, "%s %d MyWebs are there; next: %s\n", time.Now().Format(time.TimeOnly), n, way.name)
 		r, err := m.over(way.name, way.flags)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", way.name, err)
