@@ -63,10 +63,16 @@ func child(name string, parent int) (found int) {
 	return found
 }
 
-var requests = regexp.MustCompile(`(?m)^apiserver_request_total\{(.*)\} (\S+)$`)
+var series = regexp.MustCompile(`(?m)^(\w+)\{(.*)\} (\S+)$`)
 
-// counted returns how many requests of some verbs about MyWebs and their children the API server has answered.
-func (m *measurement) counted(verbs ...string) (n float64, err error) {
+// These metrics of the API server count requests that were answered, and watches that are open.
+const (
+	answered = "apiserver_request_total"
+	open     = "apiserver_longrunning_requests"
+)
+
+// counted returns the number of requests of some verbs about MyWebs and their children.
+func (m *measurement) counted(metric string, verbs ...string) (n float64, err error) {
 	c, err := rest.UnversionedRESTClientFor(m.raw)
 	if err != nil {
 		return 0, err
@@ -75,12 +81,15 @@ func (m *measurement) counted(verbs ...string) (n float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, match := range requests.FindAllStringSubmatch(string(text), -1) {
-		labels := match[1]
+	for _, match := range series.FindAllStringSubmatch(string(text), -1) {
+		labels := match[2]
+		if match[1] != metric {
+			continue
+		}
 		for _, verb := range verbs {
 			for _, resource := range []string{"configmaps", "deployments", "services", "mywebs"} {
 				if strings.Contains(labels, `verb="`+verb+`"`) && strings.Contains(labels, `resource="`+resource+`"`) {
-					value, _ := strconv.ParseFloat(match[2], 64)
+					value, _ := strconv.ParseFloat(match[3], 64)
 					n += value
 				}
 			}

@@ -10,12 +10,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-logr/logr"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/go-logr/logr"
+	"example.com/operator-workshop/06-deploy/scale/shard"
 )
 
 // A way has the flags of replica i of three.
@@ -26,7 +29,9 @@ type way struct {
 
 var ways = []way{
 	{"one leader", func(int) []string { return nil }},
-	{"shards", func(i int) []string { return []string{fmt.Sprintf("--shard=%d/%d", i, replicas)} }},
+	{"shards", func(i int) []string {
+		return []string{fmt.Sprintf("--shard=%d/%d", i, replicas), "--bounds=" + bounds()}
+	}},
 	{"ring", func(int) []string { return []string{"--ring=myweb"} }},
 }
 
@@ -94,4 +99,18 @@ func run(ctx context.Context, sizes, into string, without, only bool) error {
 		}
 	}
 	return nil
+}
+
+// bounds are the first hashes of shards that have equal numbers of namespaces.
+func bounds() string {
+	var hashes []uint64
+	for n := range namespaces {
+		hashes = append(hashes, shard.Hash(namespace(n)))
+	}
+	slices.Sort(hashes)
+	var firsts []string
+	for i := 1; i < replicas; i++ {
+		firsts = append(firsts, fmt.Sprintf("%#x", hashes[i*namespaces/replicas]))
+	}
+	return strings.Join(firsts, ",")
 }

@@ -146,7 +146,7 @@ func (m *measurement) grow(n int) error {
 		return err
 	}
 	defer stopAll(running)
-	before, err := m.counted("POST", "PUT", "PATCH", "APPLY")
+	before, err := m.counted(answered, "POST", "PUT", "PATCH", "APPLY")
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (m *measurement) grow(n int) error {
 	if err := m.each(began, n, m.isComplete); err != nil {
 		return err
 	}
-	after, err := m.counted("POST", "PUT", "PATCH", "APPLY")
+	after, err := m.counted(answered, "POST", "PUT", "PATCH", "APPLY")
 	m.perMyWeb = (after-before)/float64(n-began) - 2 // the two are this program's own
 	m.have = n
 	return err
@@ -306,8 +306,8 @@ func (m *measurement) over(name string, flags func(i int) []string) (r result, e
 		}
 		defer end()
 	}
-	lists, err := m.counted("LIST")
-	watches, failed := m.counted("WATCH")
+	lists, err := m.counted(answered, "LIST")
+	watches, failed := m.counted(open, "WATCH")
 	if err != nil || failed != nil {
 		return r, fmt.Errorf("%w %w", err, failed)
 	}
@@ -316,10 +316,10 @@ func (m *measurement) over(name string, flags func(i int) []string) (r result, e
 		return r, err
 	}
 	defer func() { stopAll(running) }()
-	if r.Lists, err = m.counted("LIST"); err != nil {
+	if r.Lists, err = m.counted(answered, "LIST"); err != nil {
 		return r, err
 	}
-	if r.Watches, err = m.counted("WATCH"); err != nil {
+	if r.Watches, err = m.counted(open, "WATCH"); err != nil {
 		return r, err
 	}
 	r.Lists, r.Watches = r.Lists-lists, r.Watches-watches
