@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,9 @@ const ringLabel = "shard.alpha.sharding.timebertt.dev/" + ring.Name
 
 // The same, with a sharder that labels the MyWebs: each write to a child is of the replica that the MyWeb's label names.
 func TestAControllerRingForgetsNoMyWebAndServesNoneTwice(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("it compiles the sharder: LONG=1 runs it")
+	}
 	sharder, err := ring.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 
 // Each MyWeb is served by the replica of its shard, and by no other, while users edit MyWebs all the time.
 func TestNoMyWebIsForgottenOrServedTwice(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, gate)
 	c.fill("team-", 20, 5)
 	for _, phase := range []struct {
@@ -85,6 +86,7 @@ func TestNoMyWebIsForgottenOrServedTwice(t *testing.T) {
 
 // A namespace moves to another shard when the bounds change.
 func TestANamespaceMoves(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, gate)
 	c.fill("n", 12, 1) // all hashes are in the lower half
 	c.start("replica-0", "--shard=0/2")
@@ -115,6 +117,7 @@ func TestANamespaceMoves(t *testing.T) {
 
 // Without the gate the operator says so in one sentence, and one replica works for all.
 func TestAnAPIServerWithoutTheGate(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "")
 	c.fill("team-", 6, 1)
 	c.start("replica-0", "--shard=0/2")
@@ -165,6 +168,7 @@ func TestAnAPIServerWithoutTheGate(t *testing.T) {
 // The list of a custom resource has no shardInfo, although it is filtered: an operator that waits for it would never work
 // in shards.
 func TestShardInfo(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, gate)
 	c.fill("team-", 8, 1)
 	c.start("replica-0")
