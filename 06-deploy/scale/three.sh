@@ -4,13 +4,13 @@ set -u
 program=$1
 shift
 case " $* " in *" --help "*) exec "$program" --help ;; esac
-trap 'kill -TERM $(jobs -p) 2>/dev/null' TERM INT
+trap 'jobs -p | xargs -r kill -TERM 2>/dev/null' TERM INT
 "$program" "$@" --shard=0/3 --replica="$$-0" &
 for shard in 1 2; do # the addresses are those of the first
   "$program" "$@" --shard=$shard/3 --replica="$$-$shard" --health-probe-bind-address=0 --metrics-bind-address=0 &
 done
 wait -n # one has ended: so do the others, and the lab sees its exit code
 code=$?
-kill -TERM $(jobs -p) 2>/dev/null
+jobs -p | xargs -r kill -TERM 2>/dev/null
 wait
 exit $code

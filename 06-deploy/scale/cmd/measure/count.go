@@ -71,29 +71,42 @@ const (
 	open     = "apiserver_longrunning_requests"
 )
 
-// counted returns the number of requests of some verbs about MyWebs and their children.
-func (m *measurement) counted(metric string, verbs ...string) (n float64, err error) {
+// metrics returns the metrics of the API server: for each a name, its labels, and a value.
+func (m *measurement) metrics() (all [][]string, err error) {
 	c, err := rest.UnversionedRESTClientFor(m.raw)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	text, err := c.Get().AbsPath("/metrics").DoRaw(m.ctx)
-	if err != nil {
-		return 0, err
+	return series.FindAllStringSubmatch(string(text), -1), err
+}
+
+// stored returns the size of etcd's database.
+func (m *measurement) stored() (size float64, err error) {
+	all, err := m.metrics()
+	for _, one := range all {
+		if one[1] == "apiserver_storage_size_bytes" {
+			size, _ = strconv.ParseFloat(one[3], 64)
+		}
 	}
-	for _, match := range series.FindAllStringSubmatch(string(text), -1) {
-		labels := match[2]
-		if match[1] != metric {
+	return size, err
+}
+
+// counted returns the number of requests of some verbs about MyWebs and their children.
+func (m *measurement) counted(metric string, verbs ...string) (n float64, err error) {
+	all, err := m.metrics()
+	for _, one := range all {
+		if one[1] != metric {
 			continue
 		}
 		for _, verb := range verbs {
 			for _, resource := range []string{"configmaps", "deployments", "services", "mywebs"} {
-				if strings.Contains(labels, `verb="`+verb+`"`) && strings.Contains(labels, `resource="`+resource+`"`) {
-					value, _ := strconv.ParseFloat(match[3], 64)
+				if strings.Contains(one[2], `verb="`+verb+`"`) && strings.Contains(one[2], `resource="`+resource+`"`) {
+					value, _ := strconv.ParseFloat(one[3], 64)
 					n += value
 				}
 			}
 		}
 	}
-	return n, nil
+	return n, err
 }

@@ -41,7 +41,7 @@ func main() {
 	sizes := flag.String("mywebs", "1000", "numbers of MyWebs, ascending, separated by commas")
 	into := flag.String("into", "", "folder for results.json and the pictures (default: they are not written)")
 	without := flag.Bool("without-ring", false, "leave the ControllerRing out: its sharder labels every object")
-	only := flag.Bool("pictures", false, "measure nothing: draw the pictures of results.json again")
+	only := flag.Bool("pictures", false, "measure nothing: draw the pictures of results.json again, and print the limits")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -63,6 +63,7 @@ func run(ctx context.Context, sizes, into string, without, only bool) error {
 		if err != nil {
 			return err
 		}
+		limits(all)
 		return pictures(into, all)
 	}
 	chosen := ways

@@ -35,18 +35,21 @@ const namespaces = 1000
 
 // A result is what one way needs for a number of MyWebs.
 type result struct {
-	Way     string    `json:"way"`
-	MyWebs  int       `json:"mywebs"`
-	Replica []replica `json:"replicas"`
-	// PerMyWeb is the number of writes for the children and the status of a MyWeb, when it was created.
-	PerMyWeb float64 `json:"writesPerMyWeb"`
-	// Lists and Watches are the requests until all caches had synced, for three replicas and four kinds.
-	Lists, Watches float64
+	Way      string    `json:"way"`
+	MyWebs   int       `json:"mywebs"`
+	Replicas []replica `json:"replicas"`
+	// Writes is the number of writes for the children and the status of a MyWeb, when it was created.
+	Writes float64 `json:"writesPerMyWeb"`
+	// Lists were answered until all caches had synced, and Watches were open then: for three replicas and four kinds.
+	Lists   float64 `json:"lists"`
+	Watches float64 `json:"watches"`
 	// Edit is the median of the times until an edited page is in its ConfigMap.
-	Edit            time.Duration `json:"edit"`
-	APIServer, Etcd int64
-	SharderReceived int64
-	SharderMemory   int64
+	Edit time.Duration `json:"edit"`
+	// Stored is the size of etcd's database, and the others are resident sets, in bytes.
+	Stored    float64 `json:"stored"`
+	APIServer int64   `json:"apiserver"`
+	Etcd      int64   `json:"etcd"`
+	Sharder   int64   `json:"sharder,omitempty"`
 }
 
 // A replica is what one of the replicas needed until its cache had synced.
@@ -298,7 +301,7 @@ func (m *measurement) kubeconfig(name, server string) (string, error) {
 
 // over runs a way over the MyWebs that are there.
 func (m *measurement) over(name string, flags func(i int) []string) (r result, err error) {
-	r = result{Way: name, MyWebs: m.have, PerMyWeb: m.perMyWeb}
+	r = result{Way: name, MyWebs: m.have, Writes: m.perMyWeb}
 	if name == "ring" {
 		end, err := m.assign(&r, flags)
 		if err != nil {
@@ -329,11 +332,14 @@ func (m *measurement) over(name string, flags func(i int) []string) (r result, e
 	if r.Edit, err = m.edits(20); err != nil {
 		return r, err
 	}
+	if r.Stored, err = m.stored(); err != nil {
+		return r, err
+	}
 	r.APIServer, r.Etcd = memory(m.apiserver), memory(m.etcd)
 	stopAll(running)
 	for _, p := range running {
 		p.synced.CPU = p.ProcessState.UserTime() + p.ProcessState.SystemTime()
-		r.Replica = append(r.Replica, p.synced)
+		r.Replicas = append(r.Replicas, p.synced)
 	}
 	running = nil
 	return r, nil
@@ -363,7 +369,7 @@ func (m *measurement) assign(r *result, flags func(i int) []string) (end func(),
 		_, err = m.edits(1)
 	}
 	stopAll(running)
-	r.SharderReceived, r.SharderMemory = w.received.Load(), memory(sharder.Process.Pid)
+	r.Sharder = memory(sharder.Process.Pid)
 	if err != nil {
 		end()
 	}

@@ -18,7 +18,7 @@ func print(all []result) {
 	}
 	most := func(of func(replica) float64) func(result) float64 {
 		return func(r result) (most float64) {
-			for _, one := range r.Replica {
+			for _, one := range r.Replicas {
 				most = max(most, of(one))
 			}
 			return most
@@ -38,13 +38,47 @@ func print(all []result) {
 	row("milliseconds until an edit is served", number("%.0f", func(r result) float64 { return float64(r.Edit.Milliseconds()) }))
 	row("lists at start, of all three", number("%.0f", func(r result) float64 { return r.Lists }))
 	row("watches at start, of all three", number("%.0f", func(r result) float64 { return r.Watches }))
-	row("writes for a MyWeb", number("%.2f", func(r result) float64 { return r.PerMyWeb }))
+	row("writes for a MyWeb", number("%.2f", func(r result) float64 { return r.Writes }))
 	row("MiB of memory of the API server", number("%.0f", func(r result) float64 { return float64(r.APIServer) / mib }))
 	row("MiB of memory of etcd", number("%.0f", func(r result) float64 { return float64(r.Etcd) / mib }))
-	row("MiB of memory of the sharder", number("%.0f", func(r result) float64 { return float64(r.SharderMemory) / mib }))
+	row("MiB in etcd's database", number("%.0f", func(r result) float64 { return r.Stored / mib }))
+	row("MiB of memory of the sharder", number("%.0f", func(r result) float64 { return float64(r.Sharder) / mib }))
 	one, shards := all[0], all[1]
-	fmt.Printf("shards / one leader: bytes %.2f, objects %.2f, memory %.2f\n\n", most(received)(shards)/most(received)(one),
-		most(objects)(shards)/most(objects)(one), most(resident)(shards)/most(resident)(one))
+	fmt.Printf("shards / one leader: bytes %.2f, objects %.2f\n", most(received)(shards)/most(received)(one),
+		most(objects)(shards)/most(objects)(one))
+}
+
+// limits prints where the next limits are, by the results of the two largest numbers of MyWebs.
+func limits(all []result) {
+	var small, large [2]result // of one leader, and of shards
+	for _, r := range all {
+		for at, way := range ways[:2] {
+			if r.Way == way.name {
+				small[at], large[at] = large[at], r
+			}
+		}
+	}
+	more := float64(large[0].MyWebs - small[0].MyWebs)
+	slope := func(at int, of func(result) float64) float64 { return (of(large[at]) - of(small[at])) / more }
+	most := func(of func(replica) float64) func(result) float64 {
+		return func(r result) (most float64) {
+			for _, one := range r.Replicas {
+				most = max(most, of(one))
+			}
+			return most
+		}
+	}
+	const kib = 1 << 10
+	stored := slope(0, func(r result) float64 { return r.Stored }) / kib
+	heap := slope(0, most(resident)) * kib
+	bytes := slope(0, most(received)) * kib
+	server := slope(0, func(r result) float64 { return float64(r.APIServer) }) / kib
+	fmt.Printf("from %d to %d MyWebs, for each more MyWeb with its three children\n", small[0].MyWebs, large[0].MyWebs)
+	fmt.Printf("  KiB in etcd's database      %6.1f, so 8 GiB hold %8.0f MyWebs\n", stored, 8*kib*kib/stored)
+	fmt.Printf("  KiB of memory of a leader   %6.1f, so 4 GiB hold %8.0f MyWebs\n", heap, 4*kib*kib/heap)
+	fmt.Printf("  KiB received at its start   %6.1f, so 100,000 are %5.0f MiB\n", bytes, 100_000*bytes/kib)
+	fmt.Printf("  KiB of the API server       %6.1f, so 16 GiB hold %7.0f MyWebs\n", server, 16*kib*kib/server)
+	fmt.Printf("node ports                            a cluster has %7d, by default %d\n", 1<<16-1, 32767-30000+1)
 }
 
 func received(r replica) float64 { return float64(r.Received) / (1 << 20) }
@@ -64,7 +98,7 @@ func pictures(into string, all []result) error {
 		lines := map[string][][2]float64{}
 		for _, r := range all {
 			y := 0.0
-			for _, one := range r.Replica {
+			for _, one := range r.Replicas {
 				y = max(y, picture.of(one))
 			}
 			lines[r.Way] = append(lines[r.Way], [2]float64{float64(r.MyWebs), y})
