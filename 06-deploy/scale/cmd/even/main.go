@@ -31,8 +31,8 @@ func main() {
 			byName[shard.Hash(set.name(n))/(1<<62)]++
 			byUID[shard.Hash(uid(n))/(1<<62)]++
 		}
-		fmt.Printf("%-26s by namespace %3d  largest %.2f   by UID %3d  largest %.2f\n", set.title, byName, largest(byName), byUID,
-			largest(byUID))
+		fmt.Printf("%-26s by namespace %3d  largest %.2f   by UID %3d  largest %.2f\n", set.title,
+			byName, largest(byName), byUID, largest(byUID))
 	}
 }
 

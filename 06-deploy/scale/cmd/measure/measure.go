@@ -188,8 +188,8 @@ func (m *measurement) becomesReady(i int) error {
 	if err := m.eventually(func() error { return m.kube.Get(m.ctx, key(i), d) }); err != nil {
 		return err
 	}
-	patch := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":1,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1}}`,
-		d.Generation)
+	patch := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":1,"updatedReplicas":1,"readyReplicas":1,`+
+		`"availableReplicas":1}}`, d.Generation)
 	return m.kube.Status().Patch(m.ctx, d, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
@@ -208,10 +208,11 @@ func (m *measurement) isComplete(i int) error {
 
 // eventually calls a function until it succeeds, at most for five minutes.
 func (m *measurement) eventually(do func() error) (err error) {
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end) && m.ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end) && m.ctx.Err() == nil; {
 		if err = do(); err == nil {
 			return nil
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	return err
 }
@@ -255,8 +256,8 @@ func (m *measurement) startReplica(name string, flags []string) (*process, error
 	if err != nil {
 		return nil, err
 	}
-	p.Cmd = exec.Command(m.program, append([]string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0", "--leader-elect",
-		"--leader-election-namespace=default", "--replica=" + name}, flags...)...)
+	p.Cmd = exec.Command(m.program, append([]string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0",
+		"--leader-elect", "--leader-election-namespace=default", "--replica=" + name}, flags...)...)
 	output, err := p.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -293,8 +294,9 @@ func (p *process) read(output io.Reader) {
 func (m *measurement) kubeconfig(name, server string) (string, error) {
 	path := filepath.Join(m.dir, name+".kubeconfig")
 	return path, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server, CertificateAuthorityData: m.cfg.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: m.cfg.CertData, ClientKeyData: m.cfg.KeyData}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server, CertificateAuthorityData: m.cfg.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: m.cfg.CertData,
+			ClientKeyData: m.cfg.KeyData}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "default"}},
 		CurrentContext: "x"}, path)
 }

@@ -35,7 +35,8 @@ func print(all []result) {
 	row("MiB of memory of it", number("%.0f", most(resident)))
 	row("seconds of processor of it", number("%.1f", most(func(r replica) float64 { return r.CPU.Seconds() })))
 	row("seconds until its cache had synced", number("%.1f", most(func(r replica) float64 { return r.Sync })))
-	row("milliseconds until an edit is served", number("%.0f", func(r result) float64 { return float64(r.Edit.Milliseconds()) }))
+	row("milliseconds until an edit is served",
+		number("%.0f", func(r result) float64 { return float64(r.Edit.Milliseconds()) }))
 	row("lists at start, of all three", number("%.0f", func(r result) float64 { return r.Lists }))
 	row("watches at start, of all three", number("%.0f", func(r result) float64 { return r.Watches }))
 	row("writes for a MyWeb", number("%.2f", func(r result) float64 { return r.Writes }))
@@ -122,12 +123,14 @@ func curve(title string, lines map[string][][2]float64) string {
 	x := func(v float64) float64 { return left + v/maxX*(width-left-110) }
 	y := func(v float64) float64 { return bottom - v/maxY*(bottom-50) }
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/><text x="%d" y="24" font-size="15">%s</text>`+"\n", width, height, left, title)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+
+		"\n", width, height)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/><text x="%d" y="24" font-size="15">%s</text>`+"\n",
+		width, height, left, title)
 	fmt.Fprintf(&b, `<path d="M%d 40V%dH%d" fill="none" stroke="black"/>`+"\n", left, bottom, width-100)
 	for _, part := range []float64{0, 0.5, 1} {
-		fmt.Fprintf(&b, `<text x="%d" y="%.0f" text-anchor="end">%.0f</text><text x="%.0f" y="%d" text-anchor="middle">%.0f</text>`+"\n",
-			left-6, y(part*maxY)+4, part*maxY, x(part*maxX), bottom+18, part*maxX)
+		fmt.Fprintf(&b, `<text x="%d" y="%.0f" text-anchor="end">%.0f</text>`, left-6, y(part*maxY)+4, part*maxY)
+		fmt.Fprintf(&b, `<text x="%.0f" y="%d" text-anchor="middle">%.0f</text>`+"\n", x(part*maxX), bottom+18, part*maxX)
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">MyWebs</text>`+"\n", width-20, bottom+18)
 	for at, way := range ways {
@@ -142,8 +145,9 @@ func curve(title string, lines map[string][][2]float64) string {
 			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x(p[0]), y(p[1]), colour)
 		}
 		last := points[len(points)-1]
-		fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/><text x="%.0f" y="%.0f" fill="%s">%s</text>`+"\n",
-			path, colour, x(last[0])+8, y(last[1])+4-12*float64(at%3)+12, colour, way.name)
+		fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`, path, colour)
+		fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" fill="%s">%s</text>`+"\n", x(last[0])+8, y(last[1])+16-12*float64(at),
+			colour, way.name)
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -1,5 +1,5 @@
-// Command myweb-shard is the MyWeb operator of chapter 04 for a part of the namespaces. Its cache has only the objects of
-// its shard, and it works while it holds the shard's lease.
+// Command myweb-shard is the MyWeb operator of chapter 04 for a part of the namespaces. Its cache has only the objects
+// of its shard, and it works while it holds the shard's lease.
 package main
 
 import (
@@ -18,9 +18,11 @@ import (
 func main() {
 	o := options{log: zap.Options{StacktraceLevel: zapcore.PanicLevel}}
 	flag.StringVar(&o.shard, "shard", "0/1", "this shard and the number of shards: 0/3, 1/3, or 2/3")
-	flag.StringVar(&o.bounds, "bounds", "", "first hash of each shard but 0, ascending, separated by commas (default: equal shards)")
+	flag.StringVar(&o.bounds, "bounds", "",
+		"first hash of each shard but 0, ascending, separated by commas (default: equal shards)")
 	flag.StringVar(&o.ring, "ring", "", "in place of --shard: the ControllerRing that this replica joins")
-	flag.StringVar(&o.replica, "replica", os.Getenv("POD_NAME"), "name of this replica (default: POD_NAME, else that of the machine)")
+	flag.StringVar(&o.replica, "replica", os.Getenv("POD_NAME"),
+		"name of this replica (default: POD_NAME, else that of the machine)")
 	flag.StringVar(&o.probes, "health-probe-bind-address", "127.0.0.1:8081", "host:port for /healthz and /readyz; 0 = off")
 	flag.StringVar(&o.metrics, "metrics-bind-address", "0", "127.0.0.1:port for metrics; 0 = off")
 	flag.BoolVar(&o.elect, "leader-elect", false, "work only while holding the lease of the shard")

@@ -28,8 +28,8 @@ type options struct {
 	log                                                      zap.Options
 }
 
-// run works until ctx ends. All of it is the operator of chapter 04, but for the two parts that choose makes: a cache, and
-// a lease.
+// run works until ctx ends. All of it is the operator of chapter 04, but for the two parts that choose makes: a cache,
+// and a lease.
 func run(ctx context.Context, cfg *rest.Config, o options) error {
 	way, err := choose(ctx, cfg, o)
 	if err != nil {
