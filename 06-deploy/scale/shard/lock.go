@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
 )
 
-// A Lock is the lease of a range. It is acquired only while no other replica holds a lease whose range overlaps: when the
-// number of shards changes, replicas with the old ranges and with the new ones run at the same time.
+// A Lock is the lease of a range. It is acquired only while no other replica holds a lease whose range overlaps: when
+// the number of shards changes, replicas with the old ranges and with the new ones run at the same time.
 type Lock struct {
 	resourcelock.Interface
 	held   func() bool
@@ -21,10 +21,10 @@ type Lock struct {
 	seen   map[string]sighting
 }
 
-// A sighting is what a lease said, and when this process saw it first: the clocks of two machines may differ.
+// A sighting is a renewal of a lease, and when this process saw it first: the clocks of two machines may differ.
 type sighting struct {
-	said  coordinationv1.LeaseSpec
-	since time.Time
+	renewed metav1.MicroTime
+	since   time.Time
 }
 
 // NewLock returns the lease of a range for a process, not held yet. The function held reports whether the process holds
@@ -53,12 +53,12 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	if record.HolderIdentity != l.Identity() { // a release
 		return send(ctx, record)
 	}
-	if !l.held() {
+	renewed := l.held()
+	if !renewed {
 		if err := l.conflict(ctx); err != nil {
 			return err
 		}
 	}
-	renewed := l.held()
 	if err := send(ctx, record); err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	return err
 }
 
-// conflict returns an error that names another replica's lease which overlaps. A lease counts as held until its duration
-// has passed without a renewal that this process saw.
+// conflict returns an error that names another replica's lease which overlaps. A lease counts as held until its
+// duration has passed without a renewal that this process saw.
 func (l *Lock) conflict(ctx context.Context) error {
 	list, err := l.leases.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -85,14 +85,15 @@ func (l *Lock) conflict(ctx context.Context) error {
 		if !ours || other == l.own || !other.overlaps(l.own) {
 			continue
 		}
+		holder, renewed := ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{})
 		last, known := l.seen[lease.Name]
-		if !known || !last.said.RenewTime.Equal(lease.Spec.RenewTime) || *last.said.HolderIdentity != *lease.Spec.HolderIdentity {
-			last = sighting{lease.Spec, time.Now()}
+		if !known || !last.renewed.Equal(&renewed) {
+			last = sighting{renewed, time.Now()}
 			l.seen[lease.Name] = last
 		}
-		duration := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-		if *lease.Spec.HolderIdentity != "" && time.Since(last.since) < duration {
-			return fmt.Errorf("lease %s of %s overlaps", lease.Name, *lease.Spec.HolderIdentity)
+		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+		if holder != "" && time.Since(last.since) < duration {
+			return fmt.Errorf("lease %s of %s overlaps", lease.Name, holder)
 		}
 	}
 	return nil

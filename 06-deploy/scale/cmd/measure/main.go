@@ -40,19 +40,19 @@ const replicas = 3
 func main() {
 	sizes := flag.String("mywebs", "1000", "numbers of MyWebs, ascending, separated by commas")
 	into := flag.String("into", "", "folder for results.json and the pictures (default: they are not written)")
-	without := flag.Bool("without-ring", false, "leave the ControllerRing out: its sharder labels every object")
+	most := flag.Int("ring", 200, "largest number of MyWebs for the ring, whose sharder labels one object after the other")
 	only := flag.Bool("pictures", false, "measure nothing: draw the pictures of results.json again, and print the limits")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *sizes, *into, *without, *only); err != nil {
+	if err := run(ctx, *sizes, *into, *most, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, sizes, into string, without, only bool) error {
+func run(ctx context.Context, sizes, into string, most int, only bool) error {
 	file := filepath.Join(into, "results.json")
 	var all []result
 	if only {
@@ -66,11 +66,7 @@ func run(ctx context.Context, sizes, into string, without, only bool) error {
 		limits(all)
 		return pictures(into, all)
 	}
-	chosen := ways
-	if without {
-		chosen = ways[:2]
-	}
-	m, err := start(ctx, chosen)
+	m, err := start(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +76,11 @@ func run(ctx context.Context, sizes, into string, without, only bool) error {
 		if err != nil {
 			return fmt.Errorf("--mywebs: %w", err)
 		}
-		results, err := m.measure(n)
+		chosen := ways
+		if n > most {
+			chosen = ways[:2]
+		}
+		results, err := m.measure(n, chosen)
 		if err != nil {
 			return fmt.Errorf("with %d MyWebs: %w", n, err)
 		}

@@ -69,13 +69,12 @@ type measurement struct {
 	dir              string
 	program, sharder string
 	have             int
-	ways             []way
 	perMyWeb         float64
 	apiserver, etcd  int
 }
 
-func start(ctx context.Context, ways []way) (m *measurement, err error) {
-	m = &measurement{ctx: ctx, ways: ways}
+func start(ctx context.Context) (m *measurement, err error) {
+	m = &measurement{ctx: ctx}
 	if m.dir, err = os.MkdirTemp("", "measure-"); err != nil {
 		return nil, err
 	}
@@ -127,11 +126,11 @@ func key(n int) types.NamespacedName {
 }
 
 // measure grows to n MyWebs, and runs each way over them.
-func (m *measurement) measure(n int) (all []result, err error) {
+func (m *measurement) measure(n int, ways []way) (all []result, err error) {
 	if err := m.grow(n); err != nil {
 		return nil, err
 	}
-	for _, way := range m.ways {
+	for _, way := range ways {
 		fmt.Fprintf(os.Stderr, "%s %d MyWebs are there; next: %s\n", time.Now().Format(time.TimeOnly), n, way.name)
 		r, err := m.over(way.name, way.flags)
 		if err != nil {
