@@ -41,21 +41,22 @@ func main() {
 	sizes := flag.String("mywebs", "1000", "numbers of MyWebs, ascending, separated by commas")
 	into := flag.String("into", "", "folder for results.json and the pictures (default: they are not written)")
 	most := flag.Int("ring", 200, "largest number of MyWebs for the ring, whose sharder labels one object after the other")
-	only := flag.Bool("pictures", false, "measure nothing: draw the pictures of results.json again, and print the limits")
+	only := flag.Bool("pictures", false, "measure nothing: print results.json, and draw its pictures again")
+	far := flag.Bool("limits", false, "measure nothing: print where the limits are, by results.json")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *sizes, *into, *most, *only); err != nil {
+	if err := run(ctx, *sizes, *into, *most, *only, *far); err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, sizes, into string, most int, only bool) error {
+func run(ctx context.Context, sizes, into string, most int, only, far bool) error {
 	file := filepath.Join(into, "results.json")
 	var all []result
-	if only {
+	if only || far {
 		data, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(data, &all)
@@ -63,7 +64,16 @@ func run(ctx context.Context, sizes, into string, most int, only bool) error {
 		if err != nil {
 			return err
 		}
-		limits(all)
+		if far {
+			limits(all)
+			return nil
+		}
+		for from, to := 0, 1; to <= len(all); to++ {
+			if to == len(all) || all[to].MyWebs != all[from].MyWebs {
+				print(all[from:to])
+				from = to
+			}
+		}
 		return pictures(into, all)
 	}
 	m, err := start(ctx)

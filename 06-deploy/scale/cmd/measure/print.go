@@ -29,7 +29,7 @@ func print(all []result) {
 	}
 	const mib = 1 << 20
 	fmt.Printf("%d MyWebs in %d namespaces, three replicas\n", all[0].MyWebs, min(namespaces, all[0].MyWebs))
-	row("", func(r result) string { return r.Way })
+	row("way", func(r result) string { return r.Way })
 	row("MiB received by a replica", number("%.1f", most(received)))
 	row("objects in its cache", number("%.0f", most(objects)))
 	row("MiB of memory of it", number("%.0f", most(resident)))
