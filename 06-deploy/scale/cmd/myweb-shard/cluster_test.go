@@ -74,7 +74,7 @@ func newCluster(t *testing.T, gates string, more ...string) *cluster {
 	dir := t.TempDir()
 	c := &cluster{t: t, WithT: gomega.NewWithT(t), audit: filepath.Join(dir, "audit.log"),
 		processes: map[string]*programtest.Process{}}
-	c.SetDefaultEventuallyTimeout(90 * time.Second)
+	c.SetDefaultEventuallyTimeout(3 * time.Minute)
 	c.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	policy := filepath.Join(dir, "policy.yaml")
 	c.Expect(os.WriteFile(policy, []byte(auditPolicy), 0o600)).To(gomega.Succeed())
@@ -113,7 +113,7 @@ func (c *cluster) start(user string, flags ...string) {
 	cfg := rest.CopyConfig(c.cfg)
 	cfg.Impersonate.UserName = user
 	flags = append([]string{"--kubeconfig=" + testenv.WriteKubeconfig(c.t, cfg, ""), "--health-probe-bind-address=0",
-		"--leader-elect", "--leader-election-namespace=default", "--lease-duration=6s", "--replica=" + user}, flags...)
+		"--leader-elect", "--leader-election-namespace=default", "--replica=" + user}, flags...)
 	c.processes[user] = programtest.Start(c.t, program, flags...)
 }
 

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"time"
 
 	"go.uber.org/zap/zapcore"
 
@@ -27,7 +26,6 @@ func main() {
 	flag.StringVar(&o.metrics, "metrics-bind-address", "0", "127.0.0.1:port for metrics; 0 = off")
 	flag.BoolVar(&o.elect, "leader-elect", false, "work only while holding the lease of the shard")
 	flag.StringVar(&o.namespace, "leader-election-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leases")
-	flag.DurationVar(&o.lease, "lease-duration", 15*time.Second, "how long a lease holds after it was renewed")
 	flag.IntVar(&o.workers, "max-concurrent-reconciles", 4, "how many MyWebs are reconciled at once")
 	o.log.BindFlags(flag.CommandLine)
 	flag.Parse()

@@ -23,7 +23,6 @@ import (
 type options struct {
 	shard, bounds, ring, replica, probes, metrics, namespace string
 	elect                                                    bool
-	lease                                                    time.Duration
 	workers                                                  int
 	log                                                      zap.Options
 }
@@ -47,7 +46,7 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 	m.Cache = operator.CacheOptions(nil)
 	way.restrict(&m.Cache)
 	if o.elect {
-		cfg = elect(cfg, &m, way, o.lease)
+		cfg = elect(cfg, &m, way)
 	}
 	mgr, err := ctrl.NewManager(cfg, m)
 	if err != nil {
@@ -63,13 +62,13 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 
 // elect makes the manager work only while it holds a lease, as in chapter 04, and returns a configuration whose writes
 // end with the lease, also after a freeze.
-func elect(cfg *rest.Config, m *ctrl.Options, way way, duration time.Duration) *rest.Config {
+func elect(cfg *rest.Config, m *ctrl.Options, way way) *rest.Config {
 	var fence *operator.LeaseLock
 	fence = operator.NewLeaseLock(way.lock(func() bool { return fence.Held() }))
 	m.LeaderElection, m.LeaderElectionID = true, "myweb-operator" // the lock has its own name
 	m.LeaderElectionResourceLockInterface, m.LeaderElectionReleaseOnCancel = fence, true
-	m.LeaseDuration, m.RenewDeadline = new(duration), new(duration*2/3)
-	m.RetryPeriod = new(duration / 15)
+	m.LeaseDuration, m.RenewDeadline = new(15*time.Second), new(10*time.Second)
+	m.RetryPeriod = new(time.Second)
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(fence.RoundTripper)
 	return cfg

@@ -57,7 +57,7 @@ func TestAControllerRingForgetsNoMyWebAndServesNoneTwice(t *testing.T) {
 		{"a member is frozen until another one has its MyWebs", func() {
 			frozen := c.processes["replica-1"].Signal(syscall.SIGSTOP)
 			c.eventuallyMembers("replica-2")
-			c.Eventually(frozen.Signal(syscall.SIGCONT), "30s").Should(gexec.Exit(), "a member without its lease ends")
+			c.Eventually(frozen.Signal(syscall.SIGCONT), "90s").Should(gexec.Exit(), "a member without its lease ends")
 		}},
 	} {
 		stop := c.load()

@@ -46,7 +46,7 @@ func TestNoMyWebIsForgottenOrServedTwice(t *testing.T) {
 			c.start("replica-3", "--shard=0/2")
 			frozen := c.processes["replica-2"].Signal(syscall.SIGSTOP)
 			c.eventuallyHolds("replica-3")
-			c.Eventually(frozen.Signal(syscall.SIGCONT), "30s").Should(gexec.Exit(), "a replica without its lease ends")
+			c.Eventually(frozen.Signal(syscall.SIGCONT), "90s").Should(gexec.Exit(), "a replica without its lease ends")
 		}},
 		{"three shards in place of two, of which one is killed and one is frozen", func() {
 			c.start("replica-4", "--shard=0/3")
@@ -55,7 +55,7 @@ func TestNoMyWebIsForgottenOrServedTwice(t *testing.T) {
 			c.processes["replica-3"].Kill()
 			frozen := c.processes["replica-1"].Signal(syscall.SIGSTOP)
 			c.eventuallyHolds("replica-4", "replica-5", "replica-6")
-			c.Eventually(frozen.Signal(syscall.SIGCONT), "30s").Should(gexec.Exit(), "its lease has no other holder")
+			c.Eventually(frozen.Signal(syscall.SIGCONT), "90s").Should(gexec.Exit(), "its lease has no other holder")
 		}},
 		{"two shards in place of three", func() {
 			c.start("replica-7", "--shard=0/2")
@@ -123,7 +123,7 @@ func TestAnAPIServerWithoutTheGate(t *testing.T) {
 	c.start("replica-0", "--shard=0/2")
 	c.start("replica-1", "--shard=1/2")
 	for _, user := range []string{"replica-0", "replica-1"} {
-		c.processes[user].EventuallyPrints("The API server does not filter by shardSelector", "30s")
+		c.processes[user].EventuallyPrints("The API server does not filter by shardSelector", "90s")
 	}
 	c.eventuallyServed()
 	c.expectOneWriter()
