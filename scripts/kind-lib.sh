@@ -80,6 +80,7 @@ kind_config() {
   cat <<EOF
 kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
+featureGates: {ShardedListAndWatch: true} # for 06-deploy/scale
 nodes:
 - role: control-plane
   extraMounts:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -56,11 +57,11 @@ func keepCommand(use, short string, run func(ctx context.Context, root string) e
 // fixture starts a fixture for an implementation. It uses the kept cluster if there is one, unless another run uses
 // it, or the implementation would leave objects behind.
 func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, error) {
-	o := fixture.Options{Bin: filepath.Join(l.root, "bin"), CRDs: i.CRDs(l.root)}
+	o := fixture.Options{Bin: filepath.Join(l.root, "bin"), CRDs: i.CRDs(l.root), APIServer: slices.Clone(i.APIServer)}
 	for _, plugin := range i.Admission {
 		o.APIServer = append(o.APIServer, "--enable-admission-plugins="+plugin) // one more besides the usual
 	}
-	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs)+len(i.Admission) == 0 {
+	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs)+len(i.Admission)+len(i.APIServer) == 0 {
 		o.Kept = keptIn(l.root)
 		if w, err := fixture.Start(ctx, o); !errors.Is(err, cluster.ErrBusy) {
 			return w, err

@@ -58,6 +58,8 @@ type Implementation struct {
 	LeaseRoles []string `json:"leaseRoles,omitempty"`
 	// Admission are plugins that the API server enables in addition to its defaults.
 	Admission []string `json:"admission,omitempty"`
+	// APIServer are flags of the API server, such as a feature gate that the program needs.
+	APIServer []string `json:"apiServer,omitempty"`
 	// Webhooks is a file, relative to Folder, with the operator's own webhook configurations. With it, the program
 	// gets --webhook-port and --webhook-cert-dir, as with cert-manager.
 	Webhooks string `json:"webhooks,omitempty"`
