@@ -166,7 +166,7 @@ SELECT format('%s, which session %s (%s) holds', relation::regclass, pid, applic
 FROM pg_locks JOIN pg_stat_activity USING (pid) JOIN pg_database d ON d.oid = database
 WHERE mode = 'AccessExclusiveLock' AND granted AND relation >= 16384 AND d.datname = current_database()`
 
-// otherOwners selects whether roles that are no superusers own objects of the database.
+// otherOwners selects whether roles without SUPERUSER own objects of the database.
 const otherOwners = `
 SELECT EXISTS (SELECT FROM pg_shdepend JOIN pg_database d ON d.oid = dbid JOIN pg_roles r ON r.oid = refobjid
 WHERE refclassid = 'pg_authid'::regclass AND deptype = 'o' AND datname = current_database() AND NOT rolsuper)`

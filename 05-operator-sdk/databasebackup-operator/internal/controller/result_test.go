@@ -30,7 +30,7 @@ func TestTheListOfTheRepositoryIsInOrder(t *testing.T) {
 	}
 }
 
-// The list of finish replaces the backups in status. What status knows in addition about a backup stays.
+// The list of finish replaces the backups in status. Facts that only status has stay.
 func TestTheListOfARunIsWhatTheRepositoryHas(t *testing.T) {
 	at := metav1.Time{Time: time.Unix(29000030*60, 0)}
 	before := []databasesv1.Backup{
