@@ -33,7 +33,8 @@ func copied(t *testing.T) workshop {
 		}
 		testkit.Must(t, err)
 	}
-	for _, file := range []string{"README.md", "scripts/sync.yaml", "scripts/versions.yaml", "scripts/blocks.yaml"} {
+	for _, file := range []string{"README.md", "scripts/sync.yaml", "scripts/versions.yaml", "scripts/blocks.yaml",
+		"scripts/tools/go.mod", "scripts/tools/go.sum"} {
 		testkit.Write(t, filepath.Join(w.root, file), testkit.Read(t, filepath.Join(from, file)))
 	}
 	return w

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -220,7 +219,6 @@ func (m *measurement) eventually(do func() error) (err error) {
 type process struct {
 	*exec.Cmd
 	wire   *wire
-	mu     sync.Mutex
 	synced replica
 	err    error
 	done   chan struct{} // closed when its cache has synced, or when it has ended
