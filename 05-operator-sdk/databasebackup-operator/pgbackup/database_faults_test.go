@@ -328,6 +328,9 @@ func hold(t *testing.T, database, table string) (release func()) {
 	}
 }
 
+// prSetChildSubreaper makes this process the parent of descendants whose own parent has ended: see prctl(2).
+const prSetChildSubreaper = 36
+
 // A dump that ends early does not become a snapshot: pg_dump is killed, the server ends its session, or the whole run is
 // killed, with a lock of restic left. The next run succeeds.
 func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
@@ -344,7 +347,16 @@ func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
 			return err
 		}, ReasonDumpFailed},
 		"the run is killed": {func(run, restic, _ int) error {
-			return errors.Join(syscall.Kill(run, syscall.SIGKILL), syscall.Kill(restic, syscall.SIGKILL))
+			_, _, fault := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
+			if fault != 0 {
+				return fault
+			}
+			err := errors.Join(syscall.Kill(run, syscall.SIGKILL), syscall.Kill(restic, syscall.SIGKILL))
+			await(t, "the end of restic", func() bool { // until it is waited for, its lock looks held
+				ended, _ := syscall.Wait4(restic, nil, syscall.WNOHANG, nil)
+				return ended == restic
+			})
+			return err
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -363,7 +375,11 @@ func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
 			await(t, "COPY", func() bool {
 				return sql(t, "postgres", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY public.big%'") == "1"
 			})
-			if err := errors.Join(test.cut(run, restic, dump), syscall.Kill(restic, syscall.SIGCONT)); err != nil {
+			err := test.cut(run, restic, dump)
+			if test.want != "" {
+				err = errors.Join(err, syscall.Kill(restic, syscall.SIGCONT))
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			if o := end(t, cmd, settings, &out, &errs); o.result.Reason != test.want || o.code == 0 {
