@@ -44,6 +44,9 @@ func TestTrim(t *testing.T) {
 	ports := corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1", HealthCheckNodePort: 32000,
 		Ports: []corev1.ServicePort{{Name: "http", Port: 80, NodePort: 30100}, {Name: "metrics", Port: 9090}}}
 	pods := appsv1.DeploymentSpec{Replicas: new(int32(3))}
+	pods.Template.Spec.Containers = []corev1.Container{{Name: "nginx", Image: "nginx"}}
+	edited := *pods.DeepCopy()
+	edited.Template.Spec.Containers[0].TTY = true
 	for name, test := range map[string]struct{ obj, want any }{
 		"a MyWeb": {&webv1.MyWeb{ObjectMeta: full(), Spec: webv1.MyWebSpec{Image: "nginx"}},
 			&webv1.MyWeb{ObjectMeta: unmanaged(full()), Spec: webv1.MyWebSpec{Image: "nginx"}}},
@@ -55,6 +58,10 @@ func TestTrim(t *testing.T) {
 			&corev1.Service{ObjectMeta: unmanaged(full(ours)), Spec: ports}},
 		"a Deployment of ours": {&appsv1.Deployment{ObjectMeta: full(ours), Spec: pods},
 			&appsv1.Deployment{ObjectMeta: unmanaged(full(ours)), Spec: pods}},
+		"another Deployment of ours": {&appsv1.Deployment{ObjectMeta: full(ours), Spec: *pods.DeepCopy()},
+			&appsv1.Deployment{ObjectMeta: unmanaged(full(ours)), Spec: pods}},
+		"an edited Deployment of ours": {&appsv1.Deployment{ObjectMeta: full(ours), Spec: *edited.DeepCopy()},
+			&appsv1.Deployment{ObjectMeta: unmanaged(full(ours)), Spec: edited}},
 		"a ConfigMap of others": {&corev1.ConfigMap{ObjectMeta: full(), Data: data, BinaryData: map[string][]byte{"b": {1}}},
 			&corev1.ConfigMap{ObjectMeta: named()}},
 		"a Deployment of others": {

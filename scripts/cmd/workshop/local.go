@@ -59,6 +59,7 @@ func (w workshop) builder() tools.Builder {
 func (w workshop) cluster() *cluster.Cluster {
 	c := cluster.New(w.bin(), w.state, tools.NewReporter(os.Stderr).Line)
 	c.WithLens = true
+	c.APIServer = []string{"--feature-gates=ShardedListAndWatch=true"} // for the shards of 06-deploy/scale
 	return c
 }
 

@@ -51,6 +51,9 @@ func Trim(obj any) (any, error) {
 	}
 	o.SetManagedFields(nil)
 	if _, ok := obj.(*webv1.MyWeb); ok || myweb.Kind.UID(o) != "" {
+		if deployment, ok := obj.(*appsv1.Deployment); ok {
+			share(deployment)
+		}
 		return obj, nil
 	}
 	o.SetAnnotations(nil)
