@@ -47,8 +47,8 @@ watch: ## See the loop as it happens: make watch BY=3-own; of your last check: m
 down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down
 
-page: ## Run a chapter page: make page CH=01; with PAUSE=1, Enter runs each command
-	@$(WORKSHOP) page --ch "$$CH" $(if $(PAUSE),--pause)
+page: ## Run a chapter page: make page CH=01 LANGUAGE=ja; with PAUSE=1, Enter runs each command
+	@$(WORKSHOP) page --ch "$$CH" --language "$$LANGUAGE" $(if $(PAUSE),--pause)
 
 test: ## Run the tests of all chapters, or of one: make test CH=01
 	@$(WORKSHOP) test --ch "$$CH"

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/page"
 )
 
 // The linters are programs of two separate modules: their dependencies clash with Kubernetes and with each other.
@@ -117,7 +118,7 @@ func (w workshop) lintProse(dirs []string) step {
 		}
 		files := slices.DeleteFunc(w.tracked(ctx, out, "*.md", "*.go"), func(file string) bool {
 			return strings.Contains(file, "zz_generated") || strings.Contains(file, "/generated/") ||
-				strings.Contains(file, "/testdata/") || !chapter.Within(dirs, file)
+				strings.Contains(file, "/testdata/") || strings.HasPrefix(file, page.Translations+"/") || !chapter.Within(dirs, file)
 		})
 		if len(files) == 0 {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -22,10 +23,11 @@ import (
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/tools"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 func pageCommand() *cobra.Command {
-	var ch string
+	var ch, language string
 	var pause bool
 	cmd := newCommand("page", "Play a chapter's page on the local cluster", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
@@ -36,9 +38,18 @@ func pageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.play(cmd, filepath.Join(w.root, dir, "README.md"), "", pause)
+			path := filepath.Join(w.root, dir, "README.md")
+			if language != "" {
+				path = filepath.Join(w.root, page.Translations, language, dir, "README.md")
+			}
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				languages, _ := translation.Languages(w.root)
+				return fmt.Errorf("%s has no page in the language %q; there are %s", dir, language, strings.Join(languages, ", "))
+			}
+			return w.play(cmd, path, "", pause)
 		})
 	cmd.Flags().StringVar(&ch, "ch", "", "the chapter")
+	cmd.Flags().StringVar(&language, "language", "", "zh-TW, ja or ko (default: English)")
 	cmd.Flags().BoolVar(&pause, "pause", false, pauseUsage)
 	return cmd
 }
@@ -104,7 +115,7 @@ func (w workshop) play(cmd *cobra.Command, path, until string, pause bool) error
 	if err := w.bringUp(cmd.Context()); err != nil {
 		return err
 	}
-	if err := w.builder().Warm(cmd.Context(), filepath.Dir(path)); err != nil {
+	if err := w.builder().Warm(cmd.Context(), filepath.Dir(page.English(path))); err != nil {
 		return err
 	}
 	color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
@@ -141,7 +152,8 @@ func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string)
 		}
 		sum = sum.Add(counts)
 		if err == nil {
-			err = notFewer(name, counts.Executed, recorded)
+			english, _ := filepath.Rel(w.root, page.English(path))
+			err = notFewer(english, counts.Executed, recorded)
 		}
 		if err != nil {
 			fmt.Fprintf(out, "  FAILED: %v\n", err)

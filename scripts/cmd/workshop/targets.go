@@ -145,6 +145,9 @@ func syncCommand() *cobra.Command {
 			for _, path := range written {
 				fmt.Println("copied to", path)
 			}
+			if err := w.writeTranslations(); err != nil {
+				return err
+			}
 			return w.recordBlocks()
 		})
 }
@@ -179,6 +182,7 @@ func verifyCommand() *cobra.Command {
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
 			{"names of files", func(context.Context, io.Writer) error { return chapter.CheckNames(w.root) }},
 			{"age of the results on kind", w.resultsAge},
+			{"translations", w.freshTranslations},
 		}...)
 		steps = append(steps, w.lint(dirs, whole)...)
 		for _, dir := range dirs {
@@ -244,6 +248,10 @@ func (w workshop) pages(wanted func(dir string) bool) (paths []string, err error
 		if wanted(dir) {
 			paths = append(paths, path)
 		}
+	}
+	if wanted("00-env") { // one page of each language
+		translated, globErr := filepath.Glob(filepath.Join(w.root, page.Translations, "*", "00-env", "README.md"))
+		paths, err = append(paths, translated...), errors.Join(err, globErr)
 	}
 	return paths, err
 }

@@ -288,6 +288,21 @@ func lineOf(source []byte, offset int) int {
 	return strings.Count(string(source[:offset]), "\n") + 1
 }
 
+// Translations is the folder of the checkout that has the pages in other languages: i18n/ja/00-env/README.md.
+const Translations = "i18n"
+
+// English returns the path of the page that a page translates, or its own path.
+func English(path string) string {
+	before, after, found := strings.Cut(filepath.ToSlash(path), "/"+Translations+"/")
+	if _, relative, _ := strings.Cut(after, "/"); found {
+		english := filepath.Join(before, relative)
+		if _, err := os.Stat(english); err == nil {
+			return english
+		}
+	}
+	return path
+}
+
 // topPages are pages in the folder of the checkout beside its README.md.
 var topPages = []string{"GLOSSARY.md", "SLIDES.md", "TEACHING.md"}
 
@@ -301,7 +316,7 @@ func Find(root string) ([]string, error) {
 		}
 		name := d.Name()
 		if d.IsDir() && path != root && (name[0] == '.' || name == "testdata" || name == "node_modules" ||
-			filepath.Dir(path) == root && (name == "bin" || name == "work" || name == "out")) {
+			filepath.Dir(path) == root && slices.Contains([]string{"bin", "work", "out", Translations}, name)) {
 			return filepath.SkipDir
 		}
 		if name == "README.md" || filepath.Dir(path) == root && slices.Contains(topPages, name) {

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -54,6 +55,8 @@ func IsLabel(n ast.Node, source []byte) bool {
 	if !ok || string(block.Language(source)) != "console" {
 		return false
 	}
-	text := plain(n, source)
-	return text == "Output:" || text == "Among the output:"
+	return slices.Contains(labels, plain(n, source))
 }
+
+// labels are the words above an output, in English and in the languages of translated pages.
+var labels = []string{"Output:", "Among the output:", "輸出：", "輸出中包含：", "出力：", "出力に含まれる行：", "출력:", "출력에 포함된 줄:"}

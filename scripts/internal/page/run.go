@@ -61,10 +61,11 @@ func Plan(p *Page) (c Counts) {
 // Run runs a page to its end or to the first block whose result differs from the page. The error names page, line and
 // command, and shows the expected and the actual output.
 func (r Runner) Run(ctx context.Context, p *Page) (c Counts, err error) {
-	dir, err := filepath.Abs(filepath.Dir(p.Path))
+	path, err := filepath.Abs(p.Path)
 	if err != nil {
 		return c, err
 	}
+	dir := filepath.Dir(English(path)) // a translation has the blocks of the English page
 	s, err := newSession(dir, r.Env, r.W)
 	if err != nil {
 		return c, err

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/translation"
+)
+
+// complete are the pages whose translations may not be stale: the README, and the route of 90 minutes.
+var complete = []string{"README.md", "01-crd/README.md", "04-controller-runtime/README.md"}
+
+// translationsCommand is for a translator.
+func translationsCommand() *cobra.Command {
+	var language string
+	cmd := newCommand("translations [PAGE...]", "Write the PO files of pages anew, and list what is wrong or not translated",
+		cobra.ArbitraryArgs, func(_ *cobra.Command, w workshop, pages []string) error {
+			if len(pages) > 0 && language == "" {
+				return errors.New("which language? Say for example `scripts/workshop translations --language ja 00-env/README.md`")
+			}
+			for _, page := range pages {
+				t, err := translation.Open(w.root, language, filepath.ToSlash(filepath.Clean(page)))
+				if err != nil {
+					return err
+				}
+				if err := t.WritePO(); err != nil {
+					return err
+				}
+			}
+			return w.checkTranslations(os.Stdout, language, false)
+		})
+	cmd.Flags().StringVar(&language, "language", "", "zh-TW, ja or ko (default: all)")
+	return cmd
+}
+
+// translations calls a function for each translated page.
+func (w workshop) translations(only string, do func(t *translation.Translation, terms translation.Terms) error) error {
+	languages, err := translation.Languages(w.root)
+	if err != nil {
+		return err
+	}
+	for _, language := range languages {
+		if only != "" && language != only {
+			continue
+		}
+		terms, err := translation.LoadTerms(w.root, language)
+		if err != nil {
+			return err
+		}
+		all, err := translation.Load(w.root, language)
+		if err != nil {
+			return err
+		}
+		for _, t := range all {
+			if err := do(t, terms); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeTranslations writes the pages of all languages.
+func (w workshop) writeTranslations() error {
+	return w.translations("", func(t *translation.Translation, _ translation.Terms) error {
+		return os.WriteFile(t.Made(), []byte(t.Text()), 0o644)
+	})
+}
+
+// checkTranslations lists what is stale. It fails for translations that are wrong, for a page that may not be stale, and,
+// when fresh is true, for a page that was not made again.
+func (w workshop) checkTranslations(out io.Writer, language string, fresh bool) error {
+	var wrong []error
+	err := w.translations(language, func(t *translation.Translation, terms translation.Terms) error {
+		for _, fault := range t.Faults(terms) {
+			wrong = append(wrong, fmt.Errorf("%s: %s", t.Language, fault))
+		}
+		stale := t.Stale()
+		for _, one := range stale {
+			fmt.Fprintf(out, "%s: not translated: %s\n", t.Language, one)
+		}
+		if len(stale) > 0 && slices.Contains(complete, t.Page) {
+			wrong = append(wrong, fmt.Errorf("%s: %s has %d texts that are not translated", t.Language, t.Page, len(stale)))
+		}
+		if made, err := os.ReadFile(t.Made()); fresh && (err != nil || string(made) != t.Text()) {
+			wrong = append(wrong, fmt.Errorf("%s is not fresh: `make sync`", strings.TrimPrefix(t.Made(), w.root+"/")))
+		}
+		return nil
+	})
+	return errors.Join(append(wrong, err)...)
+}
+
+// freshTranslations is a step of `make verify`.
+func (w workshop) freshTranslations(_ context.Context, out io.Writer) error {
+	return w.checkTranslations(out, "", true)
+}

@@ -1,0 +1,207 @@
+package translation
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/chai2010/gettext-go/po"
+
+	pages "example.com/operator-workshop/scripts/internal/page"
+)
+
+// Folder has a folder for each language. It repeats the folders of the checkout, with a PO file and a page for each page.
+const Folder = pages.Translations
+
+// Untranslated marks a piece of prose that has no translation yet, or no longer.
+const Untranslated = "[en] "
+
+// A Translation is the prose of one page in one language.
+type Translation struct {
+	Root, Language, Page string // Page is the English page: 00-env/README.md
+	segments             []segment
+	source               []byte
+	texts                map[string]string
+	others               []string // the pages with a translation
+}
+
+// Languages returns the languages of a checkout.
+func Languages(root string) (all []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(root, Folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			all = append(all, e.Name())
+		}
+	}
+	return all, err
+}
+
+// Load returns the translations of a language.
+func Load(root, language string) (all []*Translation, err error) {
+	dir := filepath.Join(root, Folder, language)
+	var found []string
+	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(file) == ".po" {
+			relative, _ := filepath.Rel(dir, file)
+			found = append(found, filepath.ToSlash(strings.TrimSuffix(relative, ".po"))+".md")
+		}
+		return err
+	})
+	for _, page := range found {
+		t, failed := Open(root, language, page)
+		if failed != nil {
+			return nil, failed
+		}
+		t.others = found
+		all = append(all, t)
+	}
+	return all, err
+}
+
+// Open returns the translation of a page. A page without a PO file has no translated text.
+func Open(root, language, page string) (*Translation, error) {
+	source, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		return nil, fmt.Errorf("%s is a translation of a page that is not there: %w", language, err)
+	}
+	t := &Translation{Root: root, Language: language, Page: page, source: source, segments: segments(source),
+		texts: map[string]string{}}
+	file, err := po.LoadFile(t.file(".po"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", t.file(".po"), err)
+	}
+	if err == nil {
+		for _, m := range file.Messages {
+			t.texts[m.MsgId] = m.MsgStr
+		}
+	}
+	return t, nil
+}
+
+func (t *Translation) file(extension string) string {
+	return filepath.Join(t.Root, Folder, t.Language, strings.TrimSuffix(t.Page, ".md")+extension)
+}
+
+// Made returns the path of the page in this language.
+func (t *Translation) Made() string { return t.file(".md") }
+
+// WritePO writes the PO file anew: the prose of the page in its order, with the translations that there are.
+func (t *Translation) WritePO() error {
+	header := po.Header{Language: t.Language, ContentType: "text/plain; charset=UTF-8", ContentTransferEncoding: "8bit"}
+	var b strings.Builder
+	fmt.Fprintln(&b, header.String())
+	seen := map[string]bool{}
+	for _, s := range t.segments {
+		if !s.prose || seen[s.text] || labels[t.Language][s.text] != "" {
+			continue
+		}
+		seen[s.text] = true
+		m := po.Message{MsgId: s.text, MsgStr: t.texts[s.text]}
+		fmt.Fprintln(&b, m.String())
+	}
+	if err := os.MkdirAll(filepath.Dir(t.file(".po")), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(t.file(".po"), []byte(b.String()), 0o644)
+}
+
+// Stale returns the prose that has no translation.
+func (t *Translation) Stale() (all []string) {
+	for _, s := range t.segments {
+		if _, ok := t.translated(s); !ok {
+			all = append(all, fmt.Sprintf("%s:%d: %s", t.Page, s.line, s.text))
+		}
+	}
+	return all
+}
+
+func (t *Translation) translated(s segment) (string, bool) {
+	if label := labels[t.Language][s.text]; s.label && label != "" {
+		return label, true
+	}
+	if !s.prose {
+		return s.text, true
+	}
+	translated := t.texts[s.text]
+	return translated, translated != ""
+}
+
+// Text returns the page in this language.
+func (t *Translation) Text() string {
+	var b strings.Builder
+	at := 0
+	slugs := map[string]int{}
+	for _, s := range t.segments {
+		b.Write(t.source[at:s.start])
+		at = s.stop
+		translated, ok := t.translated(s)
+		if !ok {
+			translated = Untranslated + s.text
+		}
+		if s.heading {
+			fmt.Fprintf(&b, `<a id="%s"></a>`, slug(s.text, slugs))
+		}
+		b.WriteString(destination.ReplaceAllStringFunc(translated, t.link))
+	}
+	b.Write(t.source[at:])
+	first, rest, _ := strings.Cut(b.String(), "\n")
+	note := fmt.Sprintf("<!-- Made by `make sync` from %s and %s: change those. -->", t.Page,
+		path.Base(filepath.ToSlash(t.file(".po"))))
+	return first + "\n\n" + note + "\n" + rest
+}
+
+var (
+	destination = regexp.MustCompile(`\]\([^)\s]+\)`)
+	notInSlug   = regexp.MustCompile(`[^\pL\pN\-_ ]`)
+)
+
+// slug returns the anchor that GitHub gives a heading.
+func slug(heading string, seen map[string]int) string {
+	s := strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+	n := seen[s]
+	if seen[s]++; n > 0 {
+		s = fmt.Sprintf("%s-%d", s, n)
+	}
+	return s
+}
+
+// link makes a link lead from the page in this language: to another page in the language, or to the English file.
+func (t *Translation) link(text string) string {
+	to := text[2 : len(text)-1]
+	if strings.HasPrefix(to, "#") || strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
+		return text
+	}
+	to, anchor, found := strings.Cut(to, "#")
+	target := path.Join(path.Dir(t.Page), to)
+	page := target
+	if slices.Contains(t.others, path.Join(target, "README.md")) {
+		page = path.Join(target, "README.md")
+	}
+	if slices.Contains(t.others, page) {
+		target = path.Join(Folder, t.Language, page)
+	}
+	relative, err := filepath.Rel(path.Join(Folder, t.Language, path.Dir(t.Page)), target)
+	if err != nil {
+		return text
+	}
+	if found {
+		relative += "#" + anchor
+	}
+	return "](" + filepath.ToSlash(relative) + ")"
+}
+
+// labels are the words above the output of a block, which the page's runner knows.
+var labels = map[string]map[string]string{
+	"zh-TW": {"Output:": "輸出：", "Among the output:": "輸出中包含："},
+	"ja":    {"Output:": "出力：", "Among the output:": "出力に含まれる行："},
+	"ko":    {"Output:": "출력:", "Among the output:": "출력에 포함된 줄:"},
+}
