@@ -150,7 +150,7 @@ func (t *Translation) Text() string {
 		if s.heading {
 			fmt.Fprintf(&b, `<a id="%s"></a>`, slug(s.text, slugs))
 		}
-		b.WriteString(destination.ReplaceAllStringFunc(translated, t.link))
+		b.WriteString(codeOrDestination.ReplaceAllStringFunc(translated, t.link))
 	}
 	b.Write(t.source[at:])
 	first, rest, _ := strings.Cut(b.String(), "\n")
@@ -160,8 +160,9 @@ func (t *Translation) Text() string {
 }
 
 var (
-	destination = regexp.MustCompile(`\]\([^)\s]+\)`)
-	notInSlug   = regexp.MustCompile(`[^\pL\pN\-_ ]`)
+	destination       = regexp.MustCompile(`\]\([^)\s]+\)`)
+	codeOrDestination = regexp.MustCompile(code.String() + "|" + destination.String())
+	notInSlug         = regexp.MustCompile(`[^\pL\pN\-_ ]`)
 )
 
 // slug returns the anchor that GitHub gives a heading.
@@ -176,6 +177,9 @@ func slug(heading string, seen map[string]int) string {
 
 // link makes a link lead from the page in this language: to another page in the language, or to the English file.
 func (t *Translation) link(text string) string {
+	if text[0] == '`' {
+		return text
+	}
 	to := text[2 : len(text)-1]
 	if strings.HasPrefix(to, "#") || strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 		return text

@@ -12,9 +12,7 @@ import (
 const english = `# A page
 
 Run it, and see
-[the next page](../b/README.md#its-end) or [code](x.go).
-
-` + "```sh\nmake up\n```\nOutput:\n```console\nRun it\n```" + `
+[the next page](../b/README.md#its-end) or [code](x.go), ` + "`f[T](x)`.\n\n```sh\nmake up\n```\nOutput:\n```console\nRun it\n```" + `
 
 | what | ` + "`flag`" + ` |
 |---|---|
@@ -41,8 +39,8 @@ func TestAPageInAnotherLanguage(t *testing.T) {
 msgid "A page"
 msgstr "ページ"
 
-msgid "Run it, and see [the next page](../b/README.md#its-end) or [code](x.go)."
-msgstr "実行して、[次のページ](../b/README.md#its-end)か[コード](x.go)を見ます。"
+msgid "Run it, and see [the next page](../b/README.md#its-end) or [code](x.go), `+"`f[T](x)`"+`."
+msgstr "実行して、[次のページ](../b/README.md#its-end)か[コード](x.go)か`+"`f[T](x)`"+`を見ます。"
 
 msgid "The code"
 msgstr "コード"
@@ -53,7 +51,7 @@ msgstr "コード"
 
 <!-- Made by ` + "`make sync`" + ` from a/README.md and README.po: change those. -->
 
-実行して、[次のページ](../b/README.md#its-end)か[コード](../../../a/x.go)を見ます。
+実行して、[次のページ](../b/README.md#its-end)か[コード](../../../a/x.go)か` + "`f[T](x)`" + `を見ます。
 
 ` + "```sh\nmake up\n```\n出力：\n```console\nRun it\n```" + `
 
