@@ -79,6 +79,7 @@ func TestFaults(t *testing.T) {
 	terms := Terms{"controller": {"コントローラー"}}
 	for name, test := range map[string]struct{ text, translated, want string }{
 		"right":    {"A controller of `x` in [b](c.md), 3 times", "[b](c.md)に`x`のコントローラーが3回", ""},
+		"a word":   {"two times, a minute", "2回、1分", ""},
 		"a number": {"3 times", "4回", "numbers"},
 		"code":     {"`make up`", "`make アップ`", "code"},
 		"a link":   {"[b](c.md)", "[b](d.md)", "links"},
