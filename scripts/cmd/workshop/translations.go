@@ -21,7 +21,7 @@ var complete = []string{"README.md", "01-crd/README.md", "04-controller-runtime/
 // translationsCommand is for a translator.
 func translationsCommand() *cobra.Command {
 	var language string
-	cmd := newCommand("translations [PAGE...]", "Write the PO files of pages anew, and list what is wrong or not translated",
+	cmd := newCommand("translations [PAGE...]", "Write the PO files of pages anew, and list their faults and missing texts",
 		cobra.ArbitraryArgs, func(_ *cobra.Command, w workshop, pages []string) error {
 			if len(pages) > 0 && language == "" {
 				return errors.New("which language? Say for example `scripts/workshop translations --language ja 00-env/README.md`")
@@ -75,7 +75,7 @@ func (w workshop) writeTranslations() error {
 	})
 }
 
-// checkTranslations lists what is stale. It fails for translations that are wrong, for a page that may not be stale, and,
+// checkTranslations lists stale texts. It fails for translations that are wrong, for a page that may not be stale, and,
 // when fresh is true, for a page that was not made again.
 func (w workshop) checkTranslations(out io.Writer, language string, fresh bool) error {
 	var wrong []error

@@ -29,7 +29,7 @@ type segment struct {
 var (
 	markdown = goldmark.New(goldmark.WithExtensions(extension.GFM))
 	summary  = regexp.MustCompile(`<summary>(.*?)</summary>`)
-	// noProse matches what is the same in every language: code, comments and tags, addresses.
+	// noProse matches text that is the same in every language: code, comments and tags, addresses.
 	noProse = regexp.MustCompile("(`+)[^`]+?(`+)|<!--.*?-->|<[^>]*>|\\]\\([^)]*\\)|https?://\\S+")
 	letters = regexp.MustCompile(`\pL\pL`)
 )
