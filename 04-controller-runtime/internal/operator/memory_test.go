@@ -45,7 +45,7 @@ func TestAMyWebInTheCache(t *testing.T) {
 	ended := make(chan error, 1)
 	w.Expect(startInformers(ctx, c)).To(gomega.Succeed())
 	go func() { ended <- c.Start(ctx) }()
-	defer func() { stop(); <-ended }()
+	defer func() { stop(); w.Expect(<-ended).To(gomega.Succeed()) }()
 
 	grow := func(from, to int) (heap uint64) {
 		var all errgroup.Group

@@ -24,7 +24,7 @@ var (
 // the term must have one of the words.
 type Terms map[string][]string
 
-// LoadTerms reads the terms of a language: i18n/LANGUAGE/terms.yaml.
+// LoadTerms reads the terms of a language, the file terms.yaml in its folder.
 func LoadTerms(root, language string) (terms Terms, err error) {
 	file := filepath.Join(root, Folder, language, "terms.yaml")
 	data, err := os.ReadFile(file)
