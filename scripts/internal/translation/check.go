@@ -24,7 +24,7 @@ var (
 // the term must have one of the words.
 type Terms map[string][]string
 
-// LoadTerms reads the terms of a language, the file terms.yaml in its folder.
+// LoadTerms reads the terms of a language: for example those of i18n/ja/terms.yaml.
 func LoadTerms(root, language string) (terms Terms, err error) {
 	file := filepath.Join(root, Folder, language, "terms.yaml")
 	data, err := os.ReadFile(file)
