@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -34,17 +33,9 @@ func pageCommand() *cobra.Command {
 			if ch == "" {
 				return errors.New("which page? Say for example `make page CH=01`")
 			}
-			dir, err := chapter.Page(w.root, ch)
+			path, err := w.chapterPage(ch, language)
 			if err != nil {
 				return err
-			}
-			path := filepath.Join(w.root, dir, "README.md")
-			if language != "" {
-				path = filepath.Join(w.root, page.Translations, language, dir, "README.md")
-			}
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				languages, _ := translation.Languages(w.root)
-				return fmt.Errorf("%s has no page in the language %q; there are %s", dir, language, strings.Join(languages, ", "))
 			}
 			return w.play(cmd, path, "", pause)
 		})
@@ -52,6 +43,21 @@ func pageCommand() *cobra.Command {
 	cmd.Flags().StringVar(&language, "language", "", "zh-TW, ja or ko (default: English)")
 	cmd.Flags().BoolVar(&pause, "pause", false, pauseUsage)
 	return cmd
+}
+
+// chapterPage returns the path of a chapter's page in a language, in English when that is "".
+func (w workshop) chapterPage(ch, language string) (string, error) {
+	dir, err := chapter.Page(w.root, ch)
+	if err != nil || language == "" {
+		return filepath.Join(w.root, dir, "README.md"), err
+	}
+	languages, err := translation.Languages(w.root)
+	path := filepath.Join(w.root, page.Translations, language, dir, "README.md")
+	if _, statErr := os.Stat(path); err == nil && (statErr != nil || !slices.Contains(languages, language)) {
+		err = fmt.Errorf("the page of %s is not in the language %q (languages: %s): leave LANGUAGE out for the English page",
+			dir, language, strings.Join(languages, ", "))
+	}
+	return path, err
 }
 
 // pagesCommand is for the author of a page: it does with one page what `make verify` does with all pages.

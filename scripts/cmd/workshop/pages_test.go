@@ -259,3 +259,17 @@ func TestGoRunIgnoresSettingsForOtherProjects(t *testing.T) {
 		})
 	}
 }
+
+// A page in a language that does not have it is an error that names the languages and the way out.
+func TestAPageInAnotherLanguage(t *testing.T) {
+	w := workshop{root: filepath.Join("..", "..", "..")}
+	path, err := w.chapterPage("00", "ja")
+	if err != nil || path != filepath.Join(w.root, "i18n", "ja", "00-env", "README.md") {
+		t.Error(path, err)
+	}
+	for _, language := range []string{"fr", ".."} {
+		if _, err := w.chapterPage("05/kro", language); err == nil || !strings.Contains(err.Error(), "languages: ja, ko, zh-TW") {
+			t.Errorf("%s: %v", language, err)
+		}
+	}
+}
