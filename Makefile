@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 WORKSHOP := scripts/workshop
 override DEMO := 04-controller-runtime
-# The variables that were typed after make. A variable of the environment, such as NAME in WSL, is not among them.
+# The variables that were typed after make. A variable of the environment, such as NAME in WSL or LANGUAGE, is not among them.
 typed := $(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v))
 # Values are text: make expands no $(shell …) in a value, whether it was typed or comes from the environment, and does
 # not hand it to another make. Recipes read "$$CH" from the environment, because an apostrophe in $(CH) would end a word
@@ -48,7 +48,7 @@ down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down
 
 page: ## Run a chapter page: make page CH=01 LANGUAGE=ja; with PAUSE=1, Enter runs each command
-	@$(WORKSHOP) page --ch "$$CH" --language "$$LANGUAGE" $(if $(PAUSE),--pause)
+	@$(WORKSHOP) page --ch "$$CH" $(if $(filter LANGUAGE,$(typed)),--language "$$LANGUAGE") $(if $(PAUSE),--pause)
 
 test: ## Run the tests of all chapters, or of one: make test CH=01
 	@$(WORKSHOP) test --ch "$$CH"
