@@ -1,7 +1,6 @@
 package page
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -55,8 +54,20 @@ func IsLabel(n ast.Node, source []byte) bool {
 	if !ok || string(block.Language(source)) != "console" {
 		return false
 	}
-	return slices.Contains(labels, plain(n, source))
+	text := plain(n, source)
+	for _, translated := range Labels {
+		for english, label := range translated {
+			if text == english || text == label {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-// labels are the words above an output, in English and in the languages of translated pages.
-var labels = []string{"Output:", "Among the output:", "輸出：", "輸出中包含：", "出力：", "出力に含まれる行：", "출력:", "출력에 포함된 줄:"}
+// Labels are the words above an output, by language and English label.
+var Labels = map[string]map[string]string{
+	"zh-TW": {"Output:": "輸出：", "Among the output:": "輸出中包含："},
+	"ja":    {"Output:": "出力：", "Among the output:": "出力に含まれる行："},
+	"ko":    {"Output:": "출력:", "Among the output:": "출력에 포함된 줄:"},
+}

@@ -101,7 +101,7 @@ func (t *Translation) WritePO() error {
 	fmt.Fprintln(&b, header.String())
 	seen := map[string]bool{}
 	for _, s := range t.segments {
-		if !s.prose || seen[s.text] || labels[t.Language][s.text] != "" {
+		if !s.prose || seen[s.text] || pages.Labels[t.Language][s.text] != "" {
 			continue
 		}
 		seen[s.text] = true
@@ -125,7 +125,7 @@ func (t *Translation) Stale() (all []string) {
 }
 
 func (t *Translation) translated(s segment) (string, bool) {
-	if label := labels[t.Language][s.text]; s.label && label != "" {
+	if label := pages.Labels[t.Language][s.text]; s.label && label != "" {
 		return label, true
 	}
 	if !s.prose {
@@ -201,11 +201,4 @@ func (t *Translation) link(text string) string {
 		relative += "#" + anchor
 	}
 	return "](" + filepath.ToSlash(relative) + ")"
-}
-
-// labels are the words above the output of a block, which the page's runner knows.
-var labels = map[string]map[string]string{
-	"zh-TW": {"Output:": "輸出：", "Among the output:": "輸出中包含："},
-	"ja":    {"Output:": "出力：", "Among the output:": "出力に含まれる行："},
-	"ko":    {"Output:": "출력:", "Among the output:": "출력에 포함된 줄:"},
 }
