@@ -18,7 +18,6 @@ require (
 )
 
 require (
-	github.com/chai2010/gettext-go v1.0.3 // indirect
 	github.com/chromedp/sysutil v1.1.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20250725192818-e39067aee2d2 // indirect
 	github.com/gobwas/httphead v0.1.0 // indirect
@@ -40,6 +39,9 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 )
 
-require example.com/operator-workshop/scripts/examine v0.0.0
+require (
+	example.com/operator-workshop/scripts/examine v0.0.0
+	github.com/chai2010/gettext-go v1.0.2
+)
 
 replace example.com/operator-workshop/scripts/examine => ./examine
