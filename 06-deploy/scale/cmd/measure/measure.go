@@ -84,11 +84,7 @@ func start(ctx context.Context) (m *measurement, err error) {
 	if m.sharder, err = ring.Build(ctx, m.dir); err != nil {
 		return nil, err
 	}
-	crd, err := ring.CRD(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if m.env, err = testenv.NewEnvironment("config/crd", crd); err != nil {
+	if m.env, err = testenv.NewEnvironment("config/crd", ring.CRD); err != nil {
 		return nil, err
 	}
 	// A NodePort Service needs a port and an address: the default ranges end at 2768, and at 254 in envtest.
@@ -204,9 +200,9 @@ func (m *measurement) isComplete(i int) error {
 	})
 }
 
-// eventually calls a function until it succeeds, at most for five minutes.
+// eventually calls a function until it succeeds, at most for half an hour: the sharder labels one object after the other.
 func (m *measurement) eventually(do func() error) (err error) {
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end) && m.ctx.Err() == nil; {
+	for end := time.Now().Add(30 * time.Minute); time.Now().Before(end) && m.ctx.Err() == nil; {
 		if err = do(); err == nil {
 			return nil
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,11 +26,7 @@ func TestAControllerRingForgetsNoMyWebAndServesNoneTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	crd, err := ring.CRD(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCluster(t, "", crd)
+	c := newCluster(t, "", filepath.Join("../..", ring.CRD))
 	cmd, err := ring.Start(t.Context(), c, sharder, testenv.WriteKubeconfig(t, c.cfg, ""), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

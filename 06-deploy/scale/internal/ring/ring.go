@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +22,6 @@ import (
 
 const (
 	sharder = "github.com/timebertt/kubernetes-controller-sharding/cmd/sharder"
-	module  = "github.com/timebertt/kubernetes-controller-sharding"
 	// address is fixed in the sharder, so only one can run on a machine.
 	address = "127.0.0.1:9443"
 )
@@ -41,14 +39,8 @@ func Build(ctx context.Context, dir string) (program string, err error) {
 	return program, nil
 }
 
-// CRD is the path of the CRD of ControllerRings.
-func CRD(ctx context.Context) (string, error) {
-	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return "", fmt.Errorf("find the module %s: %w", module, err)
-	}
-	return filepath.Join(strings.TrimSpace(string(dir)), "config", "crds", "sharding.timebertt.dev_controllerrings.yaml"), nil
-}
+// CRD is the path of the CRD of ControllerRings in the folder of this module.
+const CRD = "config/ring/sharding.timebertt.dev_controllerrings.yaml"
 
 // Start starts a sharder for the ring of all MyWebs. Its files are in dir.
 func Start(ctx context.Context, c client.Client, program, kubeconfig, dir string) (*exec.Cmd, error) {
