@@ -63,7 +63,7 @@ func child(name string, parent int) (found int) {
 	return found
 }
 
-var series = regexp.MustCompile(`(?m)^(\w+)\{(.*)\} (\S+)$`)
+var series = regexp.MustCompile(`(?m)^(\w+)(?:\{(.*)\})? (\S+)$`)
 
 // These metrics of the API server count requests that were answered, and watches that are open.
 const (
@@ -81,15 +81,15 @@ func (m *measurement) metrics() (all [][]string, err error) {
 	return series.FindAllStringSubmatch(string(text), -1), err
 }
 
-// stored returns the size of etcd's database.
-func (m *measurement) stored() (size float64, err error) {
+// value returns a metric of the API server that has one value.
+func (m *measurement) value(name string) (value float64, err error) {
 	all, err := m.metrics()
 	for _, one := range all {
-		if one[1] == "apiserver_storage_size_bytes" {
-			size, _ = strconv.ParseFloat(one[3], 64)
+		if one[1] == name {
+			value, _ = strconv.ParseFloat(one[3], 64)
 		}
 	}
-	return size, err
+	return value, err
 }
 
 // counted returns the number of requests of some verbs about MyWebs and their children.

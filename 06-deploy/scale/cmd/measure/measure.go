@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,6 +40,8 @@ type result struct {
 	Replicas []replica `json:"replicas"`
 	// Writes is the number of writes for the children and the status of a MyWeb, when it was created.
 	Writes float64 `json:"writesPerMyWeb"`
+	// Created is the processor time of the API server for one more MyWeb and its children.
+	Created time.Duration `json:"created"`
 	// Lists were answered until all caches had synced, and Watches were open then: for three replicas and four kinds.
 	Lists   float64 `json:"lists"`
 	Watches float64 `json:"watches"`
@@ -69,6 +72,7 @@ type measurement struct {
 	program, sharder string
 	have             int
 	perMyWeb         float64
+	created          time.Duration
 	apiserver, etcd  int
 }
 
@@ -144,8 +148,9 @@ func (m *measurement) grow(n int) error {
 	}
 	defer stopAll(running)
 	before, err := m.counted(answered, "POST", "PUT", "PATCH", "APPLY")
-	if err != nil {
-		return err
+	used, failed := m.value("process_cpu_seconds_total")
+	if err != nil || failed != nil {
+		return errors.Join(err, failed)
 	}
 	began := m.have
 	if err := m.each(began, n, func(i int) error {
@@ -163,8 +168,10 @@ func (m *measurement) grow(n int) error {
 	}
 	after, err := m.counted(answered, "POST", "PUT", "PATCH", "APPLY")
 	m.perMyWeb = (after-before)/float64(n-began) - 2 // the two are this program's own
+	cpu, failed := m.value("process_cpu_seconds_total")
+	m.created = time.Duration((cpu - used) / float64(n-began) * float64(time.Second))
 	m.have = n
-	return err
+	return errors.Join(err, failed)
 }
 
 // each calls a function for many MyWebs, a few at once.
@@ -206,7 +213,7 @@ func (m *measurement) eventually(do func() error) (err error) {
 		if err = do(); err == nil {
 			return nil
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	return err
 }
@@ -296,7 +303,7 @@ func (m *measurement) kubeconfig(name, server string) (string, error) {
 
 // over runs a way over the MyWebs that are there.
 func (m *measurement) over(name string, flags func(i int) []string) (r result, err error) {
-	r = result{Way: name, MyWebs: m.have, Writes: m.perMyWeb}
+	r = result{Way: name, MyWebs: m.have, Writes: m.perMyWeb, Created: m.created}
 	if name == "ring" {
 		end, err := m.assign(&r, flags)
 		if err != nil {
@@ -307,7 +314,7 @@ func (m *measurement) over(name string, flags func(i int) []string) (r result, e
 	lists, err := m.counted(answered, "LIST")
 	watches, failed := m.counted(open, "WATCH")
 	if err != nil || failed != nil {
-		return r, fmt.Errorf("%w %w", err, failed)
+		return r, errors.Join(err, failed)
 	}
 	running, err := m.startReplicas(flags)
 	if err != nil {
@@ -327,7 +334,7 @@ func (m *measurement) over(name string, flags func(i int) []string) (r result, e
 	if r.Edit, err = m.edits(20); err != nil {
 		return r, err
 	}
-	if r.Stored, err = m.stored(); err != nil {
+	if r.Stored, err = m.value("apiserver_storage_size_bytes"); err != nil {
 		return r, err
 	}
 	r.APIServer, r.Etcd = memory(m.apiserver), memory(m.etcd)

@@ -10,7 +10,7 @@ import (
 // print writes one table, with the ways side by side. Of the replicas it shows the one that needs most.
 func print(all []result) {
 	row := func(name string, value func(result) string) {
-		fmt.Printf("%-34s", name)
+		fmt.Printf("%-46s", name)
 		for _, r := range all {
 			fmt.Printf(" %12s", value(r))
 		}
@@ -40,6 +40,8 @@ func print(all []result) {
 	row("lists at start, of all three", number("%.0f", func(r result) float64 { return r.Lists }))
 	row("watches at start, of all three", number("%.0f", func(r result) float64 { return r.Watches }))
 	row("writes for a MyWeb", number("%.2f", func(r result) float64 { return r.Writes }))
+	row("milliseconds of the API server for a new MyWeb",
+		number("%.0f", func(r result) float64 { return float64(r.Created.Milliseconds()) }))
 	row("MiB of memory of the API server", number("%.0f", func(r result) float64 { return float64(r.APIServer) / mib }))
 	row("MiB of memory of etcd", number("%.0f", func(r result) float64 { return float64(r.Etcd) / mib }))
 	row("MiB in etcd's database", number("%.0f", func(r result) float64 { return r.Stored / mib }))
@@ -79,6 +81,8 @@ func limits(all []result) {
 	fmt.Printf("  KiB of memory of a leader   %6.1f, so 4 GiB hold %8.0f MyWebs\n", heap, 4*kib*kib/heap)
 	fmt.Printf("  KiB received at its start   %6.1f, so 100,000 are %5.0f MiB\n", bytes, 100_000*bytes/kib)
 	fmt.Printf("  KiB of the API server       %6.1f, so 16 GiB hold %7.0f MyWebs\n", server, 16*kib*kib/server)
+	fmt.Printf("milliseconds of the API server for a new MyWeb: %d, and before %d MyWebs: %d\n",
+		large[0].Created.Milliseconds(), small[0].MyWebs, small[0].Created.Milliseconds())
 	fmt.Printf("node ports                            a cluster has %7d, by default %d\n", 1<<16-1, 32767-30000+1)
 }
 
