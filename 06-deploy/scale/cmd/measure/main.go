@@ -40,7 +40,7 @@ const replicas = 3
 func main() {
 	sizes := flag.String("mywebs", "1000", "numbers of MyWebs, ascending, separated by commas")
 	into := flag.String("into", "", "folder for results.json and the pictures (default: they are not written)")
-	most := flag.Int("ring", 200, "largest number of MyWebs for the ring, whose sharder labels one object after the other")
+	most := flag.Int("ring", 1000, "largest number of MyWebs for the ring, whose sharder labels one object after the other")
 	only := flag.Bool("pictures", false, "measure nothing: print results.json, and draw its pictures again")
 	far := flag.Bool("limits", false, "measure nothing: print where the limits are, by results.json")
 	flag.Parse()

@@ -16,14 +16,6 @@ func print(all []result) {
 		}
 		fmt.Println()
 	}
-	most := func(of func(replica) float64) func(result) float64 {
-		return func(r result) (most float64) {
-			for _, one := range r.Replicas {
-				most = max(most, of(one))
-			}
-			return most
-		}
-	}
 	number := func(format string, of func(result) float64) func(result) string {
 		return func(r result) string { return fmt.Sprintf(format, of(r)) }
 	}
@@ -51,39 +43,46 @@ func print(all []result) {
 		most(objects)(shards)/most(objects)(one))
 }
 
-// limits prints where the next limits are, by the results of the two largest numbers of MyWebs.
+// limits prints where the next limits are, by the results of one leader with the two largest numbers of MyWebs.
 func limits(all []result) {
-	var small, large [2]result // of one leader, and of shards
+	of := []result{{}} // 0 MyWebs need nothing
 	for _, r := range all {
-		for at, way := range ways[:2] {
-			if r.Way == way.name {
-				small[at], large[at] = large[at], r
-			}
+		if r.Way == ways[0].name {
+			of = append(of, r)
 		}
 	}
-	more := float64(large[0].MyWebs - small[0].MyWebs)
-	slope := func(at int, of func(result) float64) float64 { return (of(large[at]) - of(small[at])) / more }
-	most := func(of func(replica) float64) func(result) float64 {
-		return func(r result) (most float64) {
-			for _, one := range r.Replicas {
-				most = max(most, of(one))
-			}
-			return most
-		}
+	large, small, before := of[len(of)-1], of[len(of)-2], of[len(of)-3]
+	slope := func(value func(result) float64) float64 {
+		return (value(large) - value(small)) / float64(large.MyWebs-small.MyWebs)
 	}
 	const kib = 1 << 10
-	stored := slope(0, func(r result) float64 { return r.Stored }) / kib
-	heap := slope(0, most(resident)) * kib
-	bytes := slope(0, most(received)) * kib
-	server := slope(0, func(r result) float64 { return float64(r.APIServer) }) / kib
-	fmt.Printf("from %d to %d MyWebs, for each more MyWeb with its three children\n", small[0].MyWebs, large[0].MyWebs)
+	stored := large.Stored / kib / float64(large.MyWebs) // with old revisions, which etcd removes every five minutes
+	heap := slope(most(resident)) * kib
+	bytes := slope(most(received)) * kib
+	server := slope(func(r result) float64 { return float64(r.APIServer) }) / kib
+	fmt.Printf("from %d to %d MyWebs, for each MyWeb with its three children\n", small.MyWebs, large.MyWebs)
 	fmt.Printf("  KiB in etcd's database      %6.1f, so 8 GiB hold %8.0f MyWebs\n", stored, 8*kib*kib/stored)
 	fmt.Printf("  KiB of memory of a leader   %6.1f, so 4 GiB hold %8.0f MyWebs\n", heap, 4*kib*kib/heap)
 	fmt.Printf("  KiB received at its start   %6.1f, so 100,000 are %5.0f MiB\n", bytes, 100_000*bytes/kib)
 	fmt.Printf("  KiB of the API server       %6.1f, so 16 GiB hold %7.0f MyWebs\n", server, 16*kib*kib/server)
-	fmt.Printf("milliseconds of the API server for a new MyWeb: %d, and before %d MyWebs: %d\n",
-		large[0].Created.Milliseconds(), small[0].MyWebs, small[0].Created.Milliseconds())
+	// A new MyWeb costs more when there are more, so all of them cost the square.
+	middle := func(from, to result) float64 { return float64(from.MyWebs+to.MyWebs) / 2 }
+	rise := (large.Created - small.Created).Hours() / (middle(small, large) - middle(before, small))
+	base := large.Created.Hours() - rise*middle(small, large)
+	fmt.Printf("milliseconds of the API server for a new MyWeb  %d, and until %d MyWebs %d,\n",
+		large.Created.Milliseconds(), small.MyWebs, small.Created.Milliseconds())
+	fmt.Printf("  so 100,000 MyWebs need %.0f hours of a processor\n", 100_000*(base+rise*100_000/2))
 	fmt.Printf("node ports                            a cluster has %7d, by default %d\n", 1<<16-1, 32767-30000+1)
+}
+
+// most returns the number of the replica that needs most.
+func most(of func(replica) float64) func(result) float64 {
+	return func(r result) (most float64) {
+		for _, one := range r.Replicas {
+			most = max(most, of(one))
+		}
+		return most
+	}
 }
 
 func received(r replica) float64 { return float64(r.Received) / (1 << 20) }
@@ -102,11 +101,7 @@ func pictures(into string, all []result) error {
 	} {
 		lines := map[string][][2]float64{}
 		for _, r := range all {
-			y := 0.0
-			for _, one := range r.Replicas {
-				y = max(y, picture.of(one))
-			}
-			lines[r.Way] = append(lines[r.Way], [2]float64{float64(r.MyWebs), y})
+			lines[r.Way] = append(lines[r.Way], [2]float64{float64(r.MyWebs), most(picture.of)(r)})
 		}
 		if err := os.WriteFile(filepath.Join(into, picture.file), []byte(curve(picture.title, lines)), 0o644); err != nil {
 			return err
