@@ -108,7 +108,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 		return errors.New("it was never refused anything")
 	}
 	if err := t.eventually(20*time.Second, met); err != nil {
-		return skipped("%v", err), t.ctx.Err()
+		return skipped("%v", err), nil
 	}
 	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
 	if err != nil {
@@ -120,7 +120,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	}
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
-		return t.notRecovered("1 minute after it was allowed again", mark, err), t.ctx.Err()
+		return t.notRecovered("1 minute after it was allowed again", mark, err), nil
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
 	return w.judge(where, back, reported, missing), nil
@@ -255,7 +255,7 @@ func (t *trial) terminated() (Finding, error) {
 	})
 	switch {
 	case err != nil:
-		return failed("30 s after nothing else kept it: %v", err).with(lines(w.entries)...), t.ctx.Err()
+		return failed("30 s after nothing else kept it: %v", err).with(lines(w.entries)...), nil
 	case w.hot():
 		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
 	case !t.operator.Running():

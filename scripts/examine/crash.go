@@ -38,12 +38,15 @@ func crashes(r *run) error {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
+		if err != nil {
+			finding = failedBy(err)
+		}
+		if finding.Verdict == Skipped {
+			continue
+		}
 		tried++
 		if ok {
 			fired++
-		}
-		if err != nil {
-			finding = failedBy(err)
 		}
 		if finding.Verdict == Failed {
 			r.add("killed after "+names(plan), finding)

@@ -52,13 +52,16 @@ func drift(r *run) error {
 		r.add("what it owns is restored", skipped("the operator writes no other object that is its own"))
 		return nil
 	}
+	deleteChild := func(c child) (Finding, error) {
+		return r.try(func(t *trial) (Finding, error) { return t.deleteChild(c) })
+	}
 	left, whole, checks := map[string]int{}, r.deadline, 2*len(r.owns())
 	defer func() { r.deadline = whole }()
 	for _, part := range []struct {
 		name, others string
-		do           func(t *trial, c child) (Finding, error)
-	}{{"a deleted %s comes back", "further children that are deleted", (*trial).deleteChild},
-		{"changed fields of %s are restored", "further children that are changed", (*trial).changeFields}} {
+		do           func(c child) (Finding, error)
+	}{{"a deleted %s comes back", "further children that are deleted", deleteChild},
+		{"changed fields of %s are restored", "further children that are changed", r.changeFields}} {
 		for n, c := range byKind(r.owns()) {
 			if r.deadline = whole; n >= alwaysTried && r.late() {
 				left[part.others]++
@@ -67,7 +70,7 @@ func drift(r *run) error {
 			// A child gets its share of the time: of an operator that restores nothing, the lab waits for each field.
 			r.deadline = time.Now().Add(time.Until(whole) / time.Duration(checks))
 			checks--
-			if err := r.check(fmt.Sprintf(part.name, c), func(t *trial) (Finding, error) { return part.do(t, c) }); err != nil {
+			if err := r.judge(fmt.Sprintf(part.name, c), func() (Finding, error) { return part.do(c) }); err != nil {
 				return err
 			}
 		}
@@ -127,12 +130,12 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	err = t.eventually(t.patience(), back)
 	later := err != nil && t.awaitPeriod(begin, back)
 	if err != nil && !later {
-		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).with(lines(t.writes(mark))...), t.ctx.Err()
+		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).with(lines(t.writes(mark))...), nil
 	}
 	took := time.Since(begin)
 	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
 		return t.notRecovered(fmt.Sprintf("%.0f s after the deletion it was back; 20 s later", took.Seconds()), mark,
-			err), t.ctx.Err()
+			err), nil
 	}
 	if later {
 		return late("back only after %.0f s", took.Seconds()), nil
@@ -175,26 +178,28 @@ const perSample = 3
 
 // changeFields changes the fields that the operator sets, some of them in each of several samples. It changes a field
 // that stayed changed again in steady state, because a rate limiter may only have delayed the operator.
-func (t *trial) changeFields(c child) (Finding, error) {
-	fields := spread(t.fields[c], t.mostFields())
-	all, tried := t.changeAll(c, fields)
-	if err := errors.Join(all.err, t.run.ctx.Err()); err != nil && len(all.kept) == 0 {
+func (r *run) changeFields(c child) (Finding, error) {
+	if err := r.ensureRunning(r.ctx); err != nil {
 		return Finding{}, err
 	}
-	alone, err := t.changeAgain(c, all.kept)
+	all := r.changeAll(c, spread(r.fields[c], r.mostFields()))
+	if all.err != nil && len(all.kept) == 0 {
+		return Finding{}, all.err
+	}
+	alone, err := r.changeAgain(c, all.kept)
 	if err != nil {
 		return Finding{}, err
 	}
 	kept := alone.kept
 	all.slowest = max(all.slowest, alone.slowest)
 	note := fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
-	if left := len(t.fields[c]) - tried; left > 0 {
+	if left := len(r.fields[c]) - all.changed - all.fixed; left > 0 {
 		note += fmt.Sprintf("; %d were not tried", left)
 	}
 	switch {
 	case len(kept) > 0:
 		return failed("%d of %d fields that it sets stayed changed for %v%s", len(kept), all.changed,
-			t.untilResync(t.patience(), time.Hour), note).with(said(kept)...), nil
+			r.untilResync(r.patience(), time.Hour), note).with(said(kept)...), nil
 	case all.changed == 0:
 		return skipped("no field was changed%s", note), nil
 	case alone.later > 0:
@@ -217,29 +222,32 @@ func (r *run) mostFields() int {
 }
 
 // changeAll changes fields in several samples at once, a few in each.
-func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
-	at := 6
-	if t.target.serial() {
+func (r *run) changeAll(c child, fields []path) (all changes) {
+	at, tried := 6, 0
+	if r.target.serial() {
 		at = 1
 	}
 	var mu sync.Mutex
 	slots, running := make(chan struct{}, at), sync.WaitGroup{}
 	for chunk := range slices.Chunk(lastMetadata(fields), perSample) {
-		if t.ctx.Err() != nil || tried >= leastFields && t.late() {
+		if r.ctx.Err() != nil || tried >= leastFields && r.late() {
 			break // a slow operator: the results so far count
 		}
 		tried += len(chunk)
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			some, err := t.changeSome(c, chunk)
+			some, err := r.changeSome(c, chunk)
 			mu.Lock()
 			defer mu.Unlock()
 			all.add(some, err)
+			for _, k := range some.kept {
+				r.kept[fieldOf{c, k.path.String()}] = true
+			}
 		})
 	}
 	running.Wait()
-	return all, tried
+	return all
 }
 
 // mostAgain is how many of the fields that stayed changed are changed once more.
@@ -248,12 +256,12 @@ const mostAgain = 4
 // changeAgain changes the first fields that stayed changed once more, each in a separate sample without other
 // changes, and waits for the operator's period. When each of them stays changed again, all fields count as
 // not restored.
-func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
+func (r *run) changeAgain(c child, kept []keptField) (alone changes, err error) {
 	most := mostAgain
 	switch {
-	case t.target.Fast:
+	case r.target.Fast:
 		most = 1
-	case t.late(), t.period > t.patience(): // with a period, each waits for a resync
+	case r.late(), r.period > r.patience(): // with a period, each waits for a resync
 		most = 2
 	}
 	for n, k := range kept {
@@ -261,7 +269,7 @@ func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error
 			alone.kept = append(alone.kept, kept[n:]...)
 			return alone, nil
 		}
-		one, err := t.changeAlone(c, k)
+		one, err := r.changeAlone(c, k)
 		if err != nil {
 			return alone, err
 		}
@@ -272,6 +280,7 @@ func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error
 
 // changeAlone changes one field of a sample, while the operator has nothing else to do.
 func (r *run) changeAlone(c child, k keptField) (one changes, err error) {
+	lost := false
 	err = r.inTrial(func(t *trial) error {
 		if err := t.serve(); err != nil {
 			return err
@@ -289,13 +298,19 @@ func (r *run) changeAlone(c child, k keptField) (one changes, err error) {
 		case t.awaitPeriod(begin, isBack):
 			one.later, one.slowest = 1, time.Since(begin)
 		case k.path.isLabel() && !t.sees(c, k.path):
-			t.lost[k.path.String()] = append(t.lost[k.path.String()], c.String())
+			lost = true
 		default:
 			one.kept = append(one.kept, k)
 		}
-		return t.ctx.Err()
+		return nil
 	})
-	return one, err
+	if err != nil {
+		return changes{}, err
+	}
+	if lost {
+		r.lost[k.path.String()] = append(r.lost[k.path.String()], c.String())
+	}
+	return one, nil
 }
 
 // isLabel reports whether a path is a label of the object itself.
@@ -382,21 +397,16 @@ func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 			begin := time.Now()
 			if err := t.eventually(t.patience(), func() error { return t.has(c, p, value) }); err != nil {
 				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
-				r.keeps(c, p)
 			}
 			all.slowest = max(all.slowest, time.Since(begin))
 		}
 		all.writes = len(t.writes(mark))
-		return t.ctx.Err()
+		return nil
 	})
-	return all, err
-}
-
-// keeps notes that the operator does not restore a field of a child.
-func (r *run) keeps(c child, p path) {
-	r.keptMu.Lock()
-	defer r.keptMu.Unlock()
-	r.kept[fieldOf{c, p.String()}] = true
+	if err != nil {
+		return changes{}, err
+	}
+	return all, nil
 }
 
 // disturbAgain disturbs a field. An operator may restore an object by deleting and recreating it, so disturbAgain

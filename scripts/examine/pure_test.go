@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -94,6 +95,34 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 		}
 		if notes := strings.Join(newReport(read).Notes, "\n"); strings.Contains(notes, "has no status subresource: ") != want {
 			t.Errorf("%s: %q", file, notes)
+		}
+	}
+}
+
+// TestTheTimeOfATrialIsNoFailure has trials that end before their time and after it, each with a failure.
+func TestTheTimeOfATrialIsNoFailure(t *testing.T) {
+	wrong := differenceError{"a is missing"}
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		limit time.Duration
+		end   error // what the trial reports
+		want  Verdict
+	}{
+		"in time":                               {t.Context(), time.Hour, wrong, Failed},
+		"the time was over during a comparison": {t.Context(), time.Millisecond, wrong, Skipped},
+		"the time was over, and the trial does not report it": {t.Context(), time.Millisecond, nil, Skipped},
+		"interrupted, which is not the time of the trial":     {interrupted, time.Hour, context.Canceled, Failed},
+	} {
+		err := timed(test.ctx, test.limit, func(ctx context.Context) error {
+			if test.limit < time.Hour {
+				<-ctx.Done()
+			}
+			return test.end
+		})
+		if got := failedBy(err); err == nil || got.Verdict != test.want || test.want == Skipped && got.What != "the time was over" {
+			t.Errorf("%s: %v, %+v", name, err, got)
 		}
 	}
 }

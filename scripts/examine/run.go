@@ -69,8 +69,7 @@ type run struct {
 	period time.Duration       // the operator's resync period; 0 until it is known
 	waited bool                // the lab has waited for the period
 	lost   map[string][]string // by label, the children that the operator no longer sees without the label
-	keptMu sync.Mutex
-	kept   map[fieldOf]bool // fields that the operator does not restore
+	kept   map[fieldOf]bool    // fields that the operator does not restore
 
 	report  *Report
 	current experiment
@@ -222,10 +221,13 @@ func (r *run) all(chosen []experiment) error {
 		r.current, r.deadline = e, r.shareOf(chosen[n:])
 		r.progress("[%d/%d] %s", n+1, len(chosen), e.title)
 		mark := r.fixture.Ledger.Mark()
-		if err := e.run(r); err != nil {
-			if r.ctx.Err() != nil {
-				return err
-			}
+		switch err := e.run(r); {
+		case err == nil:
+		case r.ctx.Err() != nil:
+			return err
+		case errors.Is(err, errOver):
+			r.add("the rest of the experiment", failedBy(err))
+		default:
 			return fmt.Errorf("experiment %s could not be carried out: %w", e.id, err)
 		}
 		r.report.Requests[e.id] = r.requestsSince(mark)
@@ -258,14 +260,19 @@ func (r *run) requestsSince(mark int) (n Requests) {
 
 // check carries out one trial, and records its finding.
 func (r *run) check(title string, f func(t *trial) (Finding, error)) error {
+	return r.judge(title, func() (Finding, error) { return r.try(f) })
+}
+
+// judge carries out trials, and records their finding.
+func (r *run) judge(title string, f func() (Finding, error)) error {
 	begin := time.Now()
-	finding, err := r.try(f)
+	finding, err := f()
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx) // a finding of an interrupted trial is not valid
 	}
 	if err != nil {
 		finding = failedBy(err)
-		if p := r.operator.Process(); p != nil && !p.Running() && r.current.id != "replicas" {
+		if p := r.operator.Process(); finding.Verdict == Failed && p != nil && !p.Running() && r.current.id != "replicas" {
 			finding.What += fmt.Sprintf("; the operator %v", p.Exit())
 		}
 	}

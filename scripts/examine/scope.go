@@ -111,7 +111,7 @@ func (t *trial) settled() error {
 		}
 		return nil
 	})
-	if errors.Is(err, errRestless) && t.ctx.Err() == nil {
+	if errors.Is(err, errRestless) {
 		return nil // it never reaches steady state, and the experiments begin
 	}
 	return err

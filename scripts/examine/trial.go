@@ -37,10 +37,8 @@ type trial struct {
 // try runs f in a trial, with a running operator.
 func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error) {
 	err = r.inTrial(func(t *trial) error {
-		if !r.operator.Running() {
-			if err := r.operator.start(t.ctx); err != nil {
-				return err
-			}
+		if err := r.ensureRunning(t.ctx); err != nil {
+			return err
 		}
 		finding, err = f(t)
 		return err
@@ -48,16 +46,43 @@ func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error
 	return finding, err
 }
 
+// ensureRunning starts the operator when it does not run.
+func (r *run) ensureRunning(ctx context.Context) error {
+	if r.operator.Running() {
+		return nil
+	}
+	return r.operator.start(ctx)
+}
+
 // inTrial runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
 func (r *run) inTrial(f func(t *trial) error) error {
-	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
+	var t *trial
+	defer func() {
+		if t != nil {
+			t.clean()
+		}
+	}()
+	return timed(r.ctx, trialTime, func(ctx context.Context) (err error) {
+		if t, err = r.newTrial(ctx); err != nil {
+			return err
+		}
+		return f(t)
+	})
+}
+
+// trialTime is the time of a trial.
+const trialTime = 2 * time.Minute
+
+// errOver says that the time of a trial was over. It is the lab's time: what the trial has found until then is no
+// evidence against the operator, nor for it.
+var errOver = errors.New("the time was over")
+
+// timed runs f with a limited time. When the time is over, errOver replaces each result of f.
+func timed(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errOver)
 	defer cancel()
-	t, err := r.newTrial(ctx)
-	if err != nil {
-		return err
-	}
-	defer t.clean()
-	return f(t)
+	err := f(ctx)
+	return errors.Join(context.Cause(ctx), err)
 }
 
 func (r *run) newTrial(ctx context.Context) (*trial, error) {

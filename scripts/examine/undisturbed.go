@@ -160,7 +160,7 @@ func (t *trial) finished() error {
 		return errNothing
 	})
 	if err != nil {
-		return t.ctx.Err()
+		return nil
 	}
 	pause := max(time.Since(begin), time.Second).Round(time.Second)
 	if err := t.quietWithin(time.Minute, window); err != nil && !errors.Is(err, errRestless) {
