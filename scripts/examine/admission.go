@@ -234,6 +234,7 @@ func (t *trial) terminated() (Finding, error) {
 	if err := t.quiet(400 * time.Millisecond); err != nil {
 		return Finding{}, err
 	}
+	clear(t.given) // they go with the namespace
 	namespaces := t.fixture.Kube.CoreV1().Namespaces()
 	if err := namespaces.Delete(t.ctx, t.namespace, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err

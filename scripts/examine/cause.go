@@ -19,7 +19,7 @@ const (
 // severities are in the order of a report.
 var severities = []Severity{Stops, Costs, Little, Choice}
 
-// A pattern is the likely cause of a failure of an experiment. The first pattern that fits counts; the last pattern of
+// A pattern is the likely cause of a failure of an experiment, or of any experiment if none is named. The first pattern that fits counts; the last pattern of
 // each experiment fits all its failures.
 type pattern struct {
 	experiment string
@@ -30,6 +30,8 @@ type pattern struct {
 }
 
 var patterns = []pattern{
+	{"", givenStays, Stops, "it deletes or adopts an object that has the name of a child",
+		"They set owner references on objects that they create, and delete only objects that they own."},
 	{"creation", "the sample gets ready", Stops, "it does not reach the state that it reached before",
 		"They report the reason in a condition, and return the error, so that the work queue tries again."},
 	{"creation", "changed nothing", Costs, "it writes without comparing with the existing object",
@@ -49,8 +51,6 @@ var patterns = []pattern{
 		"They return early when it is set, and leave children to the garbage collector."},
 	{"deletion", "held by the finalizers", Stops, "it adds a finalizer that it does not remove",
 		"They remove it when the work for it is done, and test the deletion of an object whose creation failed."},
-	{"deletion", "which was there before", Stops, "it sets an owner on an object that it was given",
-		"They set owner references only on objects that they create."},
 	{"deletion", "had the namespace of the first", Stops, "the name of the object does not have the namespace of the sample",
 		"They put the namespace and the name of the sample into the name of a cluster-scoped object."},
 	{"deletion", "has the namespace of the sample", Costs, "an owner reference cannot lead to another namespace",
@@ -128,7 +128,7 @@ func (f Finding) explained() Finding {
 	}
 	all := f.Title + "\n" + f.What + "\n" + strings.Join(f.Evidence, "\n")
 	for _, p := range patterns {
-		if p.experiment == f.Experiment && strings.Contains(all, p.says) {
+		if (p.experiment == f.Experiment || p.experiment == "") && strings.Contains(all, p.says) {
 			f.Severity, f.Cause, f.Others = p.severity, p.cause, p.others
 			return f
 		}

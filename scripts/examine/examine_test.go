@@ -338,11 +338,30 @@ func TestWhatItWasGiven(t *testing.T) {
 	if !strings.Contains(page, "the copies would share configmaps/hello") {
 		t.Errorf("copies that share what they were given are judged:\n%s", page)
 	}
-	if !strings.Contains(page, "it deleted configmaps/hello, which was there before the sample") {
+	if !strings.Contains(page, "it deleted what was there before the sample: configmaps/hello") {
 		t.Errorf("nobody says that the given ConfigMap is gone:\n%s", page)
 	}
 	if strings.Contains(page, "a deleted configmaps/hello comes back") {
 		t.Errorf("what it was given it need not restore:\n%s", page)
+	}
+}
+
+// TestWhatItWasGivenIsDeleted has an operator that deletes an object with the name of a child, and then creates the child.
+func TestWhatItWasGivenIsDeleted(t *testing.T) {
+	t.Parallel()
+	given := filepath.Join(t.TempDir(), "given.yaml")
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\n"
+	if err := os.WriteFile(given, []byte(object), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := greeting(build(t), "FAULT=clears")
+	s.Needs, s.Role = []string{given}, nil
+	report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := report.Markdown(); !strings.Contains(page, "it deleted what was there before the sample: configmaps/hello") {
+		t.Errorf("the page does not say that the given ConfigMap is gone:\n%s", page)
 	}
 }
 

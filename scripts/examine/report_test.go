@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"example.com/operator-workshop/scripts/examine/redact"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/redact"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
@@ -388,5 +388,24 @@ func TestATerminalObeysNoReport(t *testing.T) {
 	if f := r.report.Findings[0]; r.report.Notes[0] != `\x1b[2J` || f.Title != `\x1b[2J` || f.What != "a\n\\x1b[2J" ||
 		f.Evidence[0] != "\\x1b]0;title\\a\tb\n" {
 		t.Errorf("%+v", r.report)
+	}
+}
+
+// TestWhatTheSampleWasGivenStays has two experiments: in the first, the operator deletes a prerequisite of the sample.
+func TestWhatTheSampleWasGivenStays(t *testing.T) {
+	r := run{secrets: redact.New(), report: &Report{}, current: experiments[0],
+		options: Options{Progress: t.Logf}, target: &target{needs: []*unstructured.Unstructured{{}}}}
+	r.deleted.Store("configmaps/b", true)
+	r.deleted.Store("configmaps/a", true)
+	r.judgeGiven()
+	r.judgeGiven()
+	first, second := r.report.Findings[0], r.report.Findings[1]
+	if want := "it deleted what was there before the sample: configmaps/a, configmaps/b"; first.What != want ||
+		first.Verdict != Failed || first.Severity != Stops || second.Verdict != Passed {
+		t.Errorf("%+v", r.report.Findings)
+	}
+	r.target.needs = nil
+	if r.judgeGiven(); len(r.report.Findings) > 2 {
+		t.Errorf("there are no prerequisites: %+v", r.report.Findings[2])
 	}
 }

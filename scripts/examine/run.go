@@ -64,6 +64,8 @@ type run struct {
 	generated   map[fieldOf]bool   // they differ from run to run
 	locks       map[objectKey]bool // of leader elections
 
+	deleted sync.Map // names of prerequisites that the operator deleted in the current experiment
+
 	served bool // there are manifests of webhooks, or conversions
 
 	period time.Duration       // the operator's resync period; 0 until it is known
@@ -230,6 +232,7 @@ func (r *run) all(chosen []experiment) error {
 		default:
 			return fmt.Errorf("experiment %s could not be carried out: %w", e.id, err)
 		}
+		r.judgeGiven()
 		r.report.Requests[e.id] = r.requestsSince(mark)
 	}
 	return nil

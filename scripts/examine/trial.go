@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
@@ -32,6 +33,7 @@ type trial struct {
 	mark      int // of the ledger, at the beginning
 	// errorsBefore is how many reconciles had ended in an error at the beginning.
 	errorsBefore int
+	given        map[child]types.UID // prerequisites of the sample
 }
 
 // try runs f in a trial, with a running operator.
@@ -66,7 +68,9 @@ func (r *run) inTrial(f func(t *trial) error) error {
 		if t, err = r.newTrial(ctx); err != nil {
 			return err
 		}
-		return f(t)
+		err = f(t)
+		t.findLost()
+		return err
 	})
 }
 
@@ -86,7 +90,7 @@ func timed(ctx context.Context, limit time.Duration, f func(context.Context) err
 }
 
 func (r *run) newTrial(ctx context.Context) (*trial, error) {
-	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now()}
+	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now(), given: map[child]types.UID{}}
 	if t.namespace == "" {
 		t.namespace = fmt.Sprintf("examine-%d", r.trials.Add(1))
 	}

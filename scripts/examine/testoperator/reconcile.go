@@ -133,6 +133,11 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 			return err
 		}
 		time.Sleep(3 * time.Second)
+	case r.fault == clears:
+		have, err := r.get(children[0], name)
+		if err == nil && metav1.GetControllerOf(have) == nil {
+			return r.client.Resource(children[0]).Namespace(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
+		}
 	case r.fault == listsAll:
 		if _, err := r.client.Resource(children[0]).List(ctx, metav1.ListOptions{}); err != nil {
 			return err
