@@ -447,7 +447,7 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
 			[]string{"configmaps/hello (3 fields)"}},
 		"a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
-			[]string{"of values that live as long as the process"}},
+			[]string{"all of values that live as long as the process"}},
 		"a field on which nothing depends here": {[]string{"FAULT=unused"}, []string{"spec"}, "",
 			[]string{"neither a child nor the status depends on it here, also in a new sample"}},
 		"some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",

@@ -409,3 +409,18 @@ func TestWhatTheSampleWasGivenStays(t *testing.T) {
 		t.Errorf("there are no prerequisites: %+v", r.report.Findings[2])
 	}
 }
+
+func TestTheLeastNumberOfWrites(t *testing.T) {
+	write := func(resource, subresource, name string, effect ledger.Effect) ledger.Entry {
+		return ledger.Entry{Effect: effect, Request: wire.Request{Verb: wire.Apply, Resource: resource,
+			Subresource: subresource, Namespace: "a", Name: name}}
+	}
+	writes := []ledger.Entry{write("services", "", "x", ledger.Moved), write("services", "", "y", ledger.Moved),
+		write("services", "", "x", ledger.Moved), write("secrets", "", "x", ledger.Same)}
+	if got := leastWrites(writes); got != 2 {
+		t.Errorf("without a status: %d", got)
+	}
+	if got := leastWrites(append(writes, write("services", "status", "x", ledger.Moved))); got != 3 {
+		t.Errorf("with a status: %d", got)
+	}
+}

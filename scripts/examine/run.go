@@ -292,6 +292,9 @@ func (r *run) add(title string, f Finding) {
 	r.progress("%s%s: %s", f.Verdict.Head(), title, firstLine(f.What))
 }
 
+// lastVerdict is the verdict of the newest finding.
+func (r *run) lastVerdict() Verdict { return r.report.Findings[len(r.report.Findings)-1].Verdict }
+
 func firstLine(text string) string {
 	line, rest, _ := strings.Cut(text, "\n")
 	if rest != "" {
