@@ -52,6 +52,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			[]string{"a restarted operator writes nothing"}},
 		"a deletion timestamp that nobody looks at": {[]string{"FAULT=ignores-deletion"}, []string{"deletion"}, "deletion",
 			[]string{"for a sample that has a deletion timestamp"}},
+		"an unsorted list, in which other values stand in each run": {[]string{"FAULT=flips"}, []string{"restart"}, "restart",
+			[]string{"1 writes over an object that was as it should be"}},
 		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas",
 			[]string{"two replicas both write"}},
 	})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/state"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
@@ -340,6 +341,38 @@ func TestOnlyAnnotations(t *testing.T) {
 		annotation := `configmaps/b.metadata.annotations.hash is "2"; undisturbed it is "1"`
 		if got := (differenceError{annotation, line}).onlyAnnotations(); got != want {
 			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+// TestValuesThatLiveAsLongAsAProcess restarts an operator once or twice: the first state is that of before.
+func TestValuesThatLiveAsLongAsAProcess(t *testing.T) {
+	varying := map[string]bool{".status.id": true, ".status.pods[0]": true, ".status.pods[1]": true}
+	of := func(id string, pods ...string) state.State {
+		s := state.State{".status.id": id, ".status.ready": "true"}
+		for n, pod := range pods {
+			s[fmt.Sprintf(".status.pods[%d]", n)] = pod
+		}
+		return s
+	}
+	other := of("1")
+	other[".status.ready"] = "false"
+	for name, test := range map[string]struct {
+		states []state.State
+		want   bool
+	}{
+		"a new value":                        {[]state.State{of("1"), of("2")}, true},
+		"a new value each time":              {[]state.State{of("1"), of("2"), of("3")}, true},
+		"nothing differs":                    {[]state.State{of("1"), of("1")}, false},
+		"a value comes back":                 {[]state.State{of("1"), of("2"), of("1")}, false},
+		"the order of a list alone":          {[]state.State{of("1", "a", "b"), of("1", "b", "a")}, false},
+		"the order of a list, and a value":   {[]state.State{of("1", "a", "b"), of("2", "b", "a")}, false},
+		"an item of a sorted list is new":    {[]state.State{of("1", "a", "b"), of("1", "b", "c")}, true},
+		"a value that varies in no two runs": {[]state.State{of("1"), other}, false},
+	} {
+		last := len(test.states) - 1
+		if got := renewed(test.states[last], test.states[:last], varying); got != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -376,6 +376,8 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 		want["fingerprint"] = r.born
 	case marksPods:
 		want["node"] = r.node
+	case flips:
+		want["tokens"] = r.tokens(greeting)
 	case runsJob, remembers:
 		want["ran"] = r.run(ctx, greeting)
 	}
