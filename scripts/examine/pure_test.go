@@ -50,6 +50,17 @@ func TestSettingsAreRelativeToTheirFile(t *testing.T) {
 	}
 }
 
+func TestAListIsInBrackets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "examine.yaml")
+	if err := os.WriteFile(file, []byte("role: config/rbac/role.yaml\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ReadSubject(file)
+	if err == nil || !strings.Contains(err.Error(), "role must be a list, in brackets also when it has one item: role: [VALUE]") {
+		t.Error(err)
+	}
+}
+
 func TestVariations(t *testing.T) {
 	for name, test := range map[string]struct{ schema, spec, want string }{
 		"an enum: its other values": {"properties: {mode: {type: string, enum: [a, b, c]}}\nrequired: [mode]",
