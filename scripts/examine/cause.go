@@ -19,8 +19,8 @@ const (
 // severities are in the order of a report.
 var severities = []Severity{Stops, Costs, Little, Choice}
 
-// A pattern is the likely cause of a failure of an experiment, or of any experiment if none is named. The first pattern that fits counts; the last pattern of
-// each experiment fits all its failures.
+// A pattern is the likely cause of a failure of an experiment, or of any experiment if none is named. The first pattern
+// that fits counts; the last pattern of each experiment fits all its failures.
 type pattern struct {
 	experiment string
 	// says is a text in the title, the observation or the evidence; empty fits all failures of the experiment.

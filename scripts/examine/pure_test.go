@@ -1,7 +1,9 @@
 package examine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -45,8 +47,32 @@ func TestSettingsAreRelativeToTheirFile(t *testing.T) {
 	got, err := ReadSubject(file)
 	want := Subject{CRD: filepath.Join(dir, "crds"), Env: []string{"FILE=" + filepath.Join(dir, "a")},
 		Args: []string{"--config=" + filepath.Join(dir, "config.yaml"), "--kubeconfig=$KUBECONFIG"}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+	if diff := gocmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+}
+
+// TestTheCRDOfAnotherProduct has a sample that needs an object of another product's kind: without its CRD, and with it.
+func TestTheCRDOfAnotherProduct(t *testing.T) {
+	for text, want := range map[string]string{
+		`no matches for kind "Issuer" in version "cert-manager.io/v1"`:                 "the CRD of cert-manager.io/v1 Issuer is missing",
+		`{"error":"no matches for kind \"Issuer\" in version \"cert-manager.io/v1\""}`: "the CRD of cert-manager.io/v1 Issuer is missing",
+		"no matches": "",
+	} {
+		err := notCreated(&unstructured.Unstructured{}, errors.New(text))
+		if got := missingCRD(text); !strings.HasPrefix(got, want) || (got == "") != (want == "") ||
+			!strings.Contains(err.Error(), cmp.Or(want, text)) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	s := Subject{Program: "/bin/true", CRD: "testoperator/config/crd.yaml", Sample: "testoperator/config/sample.yaml",
+		Needs: []string{"testoperator/config/crd_cluster.yaml", "testoperator/config/defaults.yaml"}}
+	read, err := s.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read.crds) != 2 || len(read.kinds) != 1 || len(read.needs) == 0 || read.needs[0].GetKind() == "CustomResourceDefinition" {
+		t.Errorf("%d CRDs of %d kinds, and the sample needs %v", len(read.crds), len(read.kinds), read.needs)
 	}
 }
 
@@ -83,7 +109,7 @@ func TestVariations(t *testing.T) {
 			for _, v := range variations(nil, object(t, test.schema), object(t, test.spec)) {
 				got = append(got, v.String())
 			}
-			if diff := cmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
+			if diff := gocmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -201,7 +227,7 @@ func TestLeaves(t *testing.T) {
 	slices.Sort(got)
 	want := []string{".metadata.labels.app", ".metadata.ownerReferences", `.spec.ports[{"port":80}].name`,
 		`.spec.ports[{"port":80}].port`}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -218,7 +244,7 @@ func TestMetadataIsChangedLast(t *testing.T) {
 		at("metadata", "ownerReferences"), at("metadata", "labels", "a"), at("spec", "replicas")}) {
 		got = append(got, p.String())
 	}
-	if diff := cmp.Diff([]string{".spec.replicas", ".metadata.labels.a", ".metadata.ownerReferences"}, got); diff != "" {
+	if diff := gocmp.Diff([]string{".spec.replicas", ".metadata.labels.a", ".metadata.ownerReferences"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

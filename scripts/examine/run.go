@@ -189,7 +189,7 @@ func (r *run) prepare(watching context.Context) error {
 			err = once.put(u)
 		}
 		if err != nil {
-			return fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
+			return notCreated(u, err)
 		}
 	}
 	if err := r.installWebhooks(); err != nil {

@@ -196,13 +196,22 @@ func (t *target) readSample() error {
 			found = all[0].GetAPIVersion() + " " + all[0].GetKind()
 		}
 		return fmt.Errorf("SAMPLE=%s holds no resource of the CRDs in %s: it has %s, and the CRDs are for %s. "+
-			"Check apiVersion and kind", t.Sample, t.CRD, found, t.kindNames())
+			"Check apiVersion and kind, and whether CRD= has its CRD", t.Sample, t.CRD, found, t.kindNames())
 	}
 	if t.more, err = objectsOf("SAMPLES", t.More); err != nil {
 		return err
 	}
 	more, err := objectsOf("NEEDS", t.Needs)
-	t.needs = append(t.needs, more...)
+	more = append(t.needs, more...)
+	t.needs = nil
+	for _, u := range more {
+		if u.GetKind() != "CustomResourceDefinition" {
+			t.needs = append(t.needs, u)
+			continue
+		}
+		unstructured.RemoveNestedField(u.Object, "spec", "conversion") // nothing serves it here
+		t.crds = append(t.crds, u)
+	}
 	return err
 }
 

@@ -101,7 +101,7 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	t.errorsBefore = r.operator.metrics(ctx).errors
 	for _, u := range r.target.needs {
 		if err := t.put(u); err != nil {
-			return nil, fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
+			return nil, notCreated(u, err)
 		}
 	}
 	if len(r.target.needs) > 0 {
@@ -111,6 +111,14 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	}
 	r.live.Add(1)
 	return t, nil
+}
+
+// notCreated is the error about an object that the sample needs.
+func notCreated(u *unstructured.Unstructured, err error) error {
+	if missing := missingCRD(err.Error()); missing != "" {
+		err = errors.New(missing)
+	}
+	return fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
 }
 
 func (t *trial) put(u *unstructured.Unstructured) error {
