@@ -95,14 +95,41 @@ func (r *Report) count(experiment string, v Verdict) (n int) {
 	return n
 }
 
-// Failed are the IDs of the experiments with a failure that no baseline accepts, in the order of the experiments.
-func (r *Report) Failed() (ids []string) {
+// Failed are the IDs of the failed findings of some experiments that no baseline accepts; "any" stands for all.
+func (r *Report) Failed(experiments ...string) (ids []string) {
 	for _, f := range r.Findings {
-		if f.Verdict == Failed && f.Accepted == "" && !slices.Contains(ids, f.Experiment) {
-			ids = append(ids, f.Experiment)
+		chosen := slices.Contains(experiments, f.Experiment) || slices.Contains(experiments, "any")
+		if f.Verdict == Failed && f.Accepted == "" && chosen {
+			ids = append(ids, f.ID)
 		}
 	}
 	return ids
+}
+
+// Explain describes the findings with an ID, or those of an experiment, for a terminal; empty when there is none.
+func (r *Report) Explain(id string) string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		if f.ID != id && f.Experiment != id {
+			continue
+		}
+		fmt.Fprintf(&b, "%s\n%s: %s: %s\n", f.ID, f.Verdict, f.Title, strings.TrimSpace(f.What))
+		for _, line := range f.Evidence {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+		if f.Cause != "" {
+			fmt.Fprintf(&b, "Severity: %s. Likely cause: %s. %s\n", f.Severity, f.Cause, f.Others)
+		}
+		if f.Accepted != "" {
+			fmt.Fprintf(&b, "Accepted: %s\n", f.Accepted)
+		}
+		b.WriteString("\n")
+	}
+	if b.Len() > 0 {
+		experiment, _, _ := strings.Cut(id, "/")
+		b.WriteString("Why it matters: " + experimentOf(experiment).why)
+	}
+	return b.String()
 }
 
 // IDs are the IDs of all experiments.
@@ -209,7 +236,7 @@ func (r *Report) worst(b *strings.Builder) {
 			b.WriteString("\n")
 			for _, f := range all {
 				if f.Cause == first.Cause {
-					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", f.Title, anchor(titleOf(f.Experiment)), firstLine(f.What))
+					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", f.Title, anchor(experimentOf(f.Experiment).title), firstLine(f.What))
 				}
 			}
 		}
@@ -225,13 +252,14 @@ func (r *Report) worst(b *strings.Builder) {
 	}
 }
 
-func titleOf(id string) string {
+// experimentOf is the experiment with an ID. A report of another version may have others.
+func experimentOf(id string) experiment {
 	for _, e := range experiments {
 		if e.id == id {
-			return e.title
+			return e
 		}
 	}
-	return id
+	return experiment{id: id, title: id}
 }
 
 func (r *Report) section(b *strings.Builder, e experiment) {

@@ -88,6 +88,22 @@ func ReadSubject(file string) (Subject, error) {
 	return s, err
 }
 
+// Repository is the root of the git repository that has a path; empty when none has it.
+func Repository(path string) string {
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
 // A target is a subject whose files were read.
 type target struct {
 	Subject
