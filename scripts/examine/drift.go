@@ -81,9 +81,11 @@ func drift(r *run) error {
 			left[name], len(r.owns())))
 	}
 	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
-		lost := failed("when a user changes %s of %s, the operator no longer sees the object: no change of it is restored",
-			strings.Join(labels, " or "), strings.Join(r.lost[labels[0]], ", "))
-		r.add("it sees its objects whatever their labels are", lost)
+		children := slices.Concat(slices.Collect(maps.Values(r.lost))...)
+		slices.Sort(children)
+		r.add("it sees its objects whatever their labels are",
+			failed("when a user changes %s of %s, the operator no longer sees the object: no change of it is restored",
+				strings.Join(labels, " or "), strings.Join(slices.Compact(children), ", ")))
 	}
 	var writes []ledger.Entry
 	err := r.check("what others add stays", func(t *trial) (f Finding, err error) {

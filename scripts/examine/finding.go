@@ -64,6 +64,18 @@ func (f Finding) with(evidence ...string) Finding {
 	return f
 }
 
+// and joins the findings about variants of one question: it fails when one of them fails, and lists those alone.
+func (f Finding) and(other Finding) Finding {
+	switch {
+	case f.Verdict == "" || f.Verdict != Failed && other.Verdict == Failed:
+		return other
+	case f.Verdict == Failed && other.Verdict != Failed:
+		return f
+	}
+	f.What += "\n" + other.What
+	return f.with(other.Evidence...)
+}
+
 // lines formats requests as evidence: of many, the first and the last.
 func lines(entries []ledger.Entry) (all []string) {
 	for _, e := range entries {

@@ -424,3 +424,32 @@ func TestTheLeastNumberOfWrites(t *testing.T) {
 		t.Errorf("with a status: %d", got)
 	}
 }
+
+// TestOneFindingForVariants joins the findings about three ways of a deletion.
+func TestOneFindingForVariants(t *testing.T) {
+	good, bad := passed("good"), failed("2 creates for a sample that has a deletion timestamp; they were deleted").with("x")
+	for name, test := range map[string]struct {
+		all  []Finding
+		want string
+	}{
+		"all pass":        {[]Finding{good, good}, "passed: good\ngood"},
+		"the first fails": {[]Finding{bad, good}, "failed: " + bad.What},
+		"the last fail":   {[]Finding{good, bad, bad}, "failed: " + bad.What + "\n" + bad.What},
+	} {
+		var f Finding
+		for _, other := range test.all {
+			f = f.and(other)
+		}
+		if got := string(f.Verdict) + ": " + f.What; got != test.want || f.Verdict == Failed && len(f.Evidence) == 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	bad.Experiment = "deletion"
+	if got := bad.explained().Severity; got != Costs {
+		t.Errorf("children that the garbage collector deletes: %s", got)
+	}
+	bad.What += "; services/a stays without its sample"
+	if got := bad.explained().Severity; got != Stops {
+		t.Errorf("children that stay: %s", got)
+	}
+}
