@@ -58,7 +58,8 @@ func (r *Report) Accept(b Baseline) {
 // badness sorts verdicts. A skipped finding is not compared: nothing was tried.
 var badness = map[Verdict]int{Late: 1, Failed: 2}
 
-// Compare is a page with the findings that became better or worse from an older report to a newer one.
+// Compare is a page with the findings that became better or worse from an older report to a newer one. It leaves out
+// what only one of them had time for.
 func Compare(older, newer *Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s against %s\n\n", newer.Operator, older.Operator)
@@ -72,6 +73,7 @@ func Compare(older, newer *Report) string {
 		delete(before, f.ID)
 		line := fmt.Sprintf("- %s: %s → %s: %s", f.Title, was.Verdict, f.Verdict, firstLine(f.What))
 		switch {
+		case !known && older.cut(f.Experiment), f.Left+was.Left > 0: // only one side had time for it
 		case !known:
 			only = append(only, fmt.Sprintf("- only now: %s: %s", f.Title, f.Verdict))
 		case (f.Verdict == Skipped) != (was.Verdict == Skipped):
@@ -83,6 +85,9 @@ func Compare(older, newer *Report) string {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if before[id].Left > 0 || newer.cut(before[id].Experiment) {
+			continue
+		}
 		only = append(only, fmt.Sprintf("- only before: %s: %s", before[id].Title, before[id].Verdict))
 	}
 	for _, part := range []struct {
@@ -99,7 +104,7 @@ func Compare(older, newer *Report) string {
 	b.WriteString("## Requests\n\n| experiment | reads before | reads now | writes before | writes now |\n" +
 		"| --- | --- | --- | --- | --- |\n")
 	for _, e := range experiments {
-		if older.ran(e.id) && newer.ran(e.id) {
+		if !older.cut(e.id) && !newer.cut(e.id) {
 			was, now := older.Requests[e.id], newer.Requests[e.id]
 			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", e.title, was.Reads, now.Reads, was.Writes, now.Writes)
 		}

@@ -31,7 +31,7 @@ func deletion(r *run) error {
 	if r.target.Fast {
 		ways = []string{"foreground"}
 	}
-	return r.judge("being deleted, it gets no new children", func() (all Finding, err error) {
+	err := r.judge("being deleted, it gets no new children", func() (all Finding, err error) {
 		for _, way := range ways {
 			f, err := r.try(func(t *trial) (Finding, error) { return t.createsNothing(fixture.Propagations[way]) })
 			if err != nil {
@@ -42,6 +42,8 @@ func deletion(r *run) error {
 		}
 		return all, nil
 	})
+	r.leftOut("ways of a deletion", len(fixture.Propagations)-len(ways), len(fixture.Propagations))
+	return err
 }
 
 // createsNothing deletes the sample while a finalizer keeps it, as finalizers of other programs do, and meanwhile

@@ -56,16 +56,17 @@ func drift(r *run) error {
 	deleteChild := func(c child) (Finding, error) {
 		return r.try(func(t *trial) (Finding, error) { return t.deleteChild(c) })
 	}
-	left, whole, checks := map[string]int{}, r.deadline, 2*len(r.owns())
+	whole, checks := r.deadline, 2*len(r.owns())
 	defer func() { r.deadline = whole }()
 	for _, part := range []struct {
-		name, others string
-		do           func(c child) (Finding, error)
-	}{{"a deleted %s comes back", "further children that are deleted", deleteChild},
-		{"changed fields of %s are restored", "further children that are changed", r.changeFields}} {
+		name, what string
+		do         func(c child) (Finding, error)
+	}{{"a deleted %s comes back", "deleted children", deleteChild},
+		{"changed fields of %s are restored", "changed children", r.changeFields}} {
+		left := 0
 		for n, c := range byKind(r.owns()) {
 			if r.deadline = whole; n >= alwaysTried && r.late() {
-				left[part.others]++
+				left++
 				continue
 			}
 			// A child gets its share of the time: of an operator that restores nothing, the lab waits for each field.
@@ -75,10 +76,7 @@ func drift(r *run) error {
 				return err
 			}
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		r.add(name, skipped("%d of %d children were left out for lack of time: RUN=drift",
-			left[name], len(r.owns())))
+		r.leftOut(part.what, left, len(r.owns()))
 	}
 	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
 		children := slices.Concat(slices.Collect(maps.Values(r.lost))...)

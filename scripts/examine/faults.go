@@ -33,46 +33,46 @@ const waits = " (client-go itself sends such a request again, up to 10 times, an
 var overObjects = []string{wire.Update, wire.Patch, wire.Apply}
 
 var writeFaults = []writeFault{
-	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects},
-	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes},
-	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes},
 	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, "", wire.Writes},
 	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, "", wire.Writes},
 	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits, wire.Writes},
 	{"a lost response", proxy.After, proxy.Drop(), true, "", wire.Writes},
+	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects},
+	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes},
+	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes},
 	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, "", wire.Writes},
 }
 
-// apiFaults disturbs the requests and answers between the operator and the API server.
+// A disturbance is one of the trials of an experiment; fast ones also run with FAST=1.
+type disturbance struct {
+	name string
+	fast bool
+	run  func(t *trial) (Finding, error)
+}
+
+// apiFaults disturbs the requests and answers between the operator and the API server, the greatest risk first.
 func apiFaults(r *run) error {
-	defer func() {
-		if r.late() && r.ctx.Err() == nil {
-			r.add("further faults", skipped("the time was over: RUN=faults tries them alone"))
+	var all []disturbance
+	if len(r.owns()) > 0 {
+		for _, w := range watchFaults {
+			all = append(all, disturbance{w.name, w.fast, func(t *trial) (Finding, error) { return t.watchesLost(w) }})
 		}
-	}()
+		all = append(all, disturbance{"watches that freeze", false, (*trial).watchesFrozen},
+			disturbance{"an API server that is killed and restarted", false, (*trial).apiServerKilled})
+	}
 	for _, f := range writeFaults {
-		if r.target.Fast && !f.fast || r.late() {
-			continue
-		}
-		if err := r.check("recovers from "+f.name, func(t *trial) (Finding, error) { return t.writesFail(f) }); err != nil {
+		all = append(all, disturbance{f.name, f.fast, func(t *trial) (Finding, error) { return t.writesFail(f) }})
+	}
+	left := 0
+	for _, d := range all {
+		if r.target.Fast && !d.fast || r.late() {
+			left++
+		} else if err := r.check("recovers from "+d.name, d.run); err != nil {
 			return err
 		}
 	}
-	for _, w := range watchFaults {
-		if r.target.Fast && !w.fast || r.late() || len(r.owns()) == 0 {
-			continue
-		}
-		if err := r.check("recovers from "+w.name, func(t *trial) (Finding, error) { return t.watchesLost(w) }); err != nil {
-			return err
-		}
-	}
-	if r.target.Fast || r.late() || len(r.owns()) == 0 {
-		return nil
-	}
-	if err := r.check("recovers from watches that freeze", (*trial).watchesFrozen); err != nil {
-		return err
-	}
-	return r.check("recovers from an API server that is killed and restarted", (*trial).apiServerKilled)
+	r.leftOut("faults", left, len(all))
+	return nil
 }
 
 // window is how long writes are disturbed.

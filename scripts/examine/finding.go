@@ -39,6 +39,9 @@ type Finding struct {
 	Others   string   `json:"others,omitempty"`
 	// Accepted is the reason from the baseline that lists the finding.
 	Accepted string `json:"accepted,omitempty"`
+	// Left is how many parts of an experiment were not tried, of Of parts.
+	Left int `json:"left,omitempty"`
+	Of   int `json:"of,omitempty"`
 	// Took is the duration of the trial.
 	Took time.Duration `json:"took"`
 }
@@ -62,6 +65,18 @@ func late(what string, args ...any) Finding {
 func (f Finding) with(evidence ...string) Finding {
 	f.Evidence = append(f.Evidence, evidence...)
 	return f
+}
+
+// notTried is the beginning of the title of a finding about parts that were not tried.
+const notTried = "not tried: "
+
+// leftOut records that some parts of the experiment were not tried, if there are any.
+func (r *run) leftOut(what string, left, of int) {
+	if left > 0 {
+		f := skipped("%d of %d: RUN=%s without FAST=1 tries more", left, of, r.current.id)
+		f.Left, f.Of = left, of
+		r.add(notTried+what, f)
+	}
 }
 
 // and joins the findings about variants of one question: it fails when one of them fails, and lists those alone.

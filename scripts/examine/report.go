@@ -140,22 +140,30 @@ func IDs() (ids []string) {
 	return ids
 }
 
-// Summary describes the examination in one sentence, for a README.
-func (r *Report) Summary() string {
-	text := fmt.Sprintf("%s, examined with a %s on %s: %d findings passed", r.Operator, r.Kind,
-		r.Date.Format("2006-01-02"), r.Count(Passed))
-	for _, s := range severities {
-		if n := len(r.failures(s)); n > 0 {
-			text += fmt.Sprintf(", %d failed (%s)", n, s)
+// NotTried lists what was not tried, and how much of it: "3 of 13 faults".
+func (r *Report) NotTried() string {
+	var all, out []string
+	for _, f := range r.Findings {
+		if what, part := strings.CutPrefix(f.Title, notTried); part && f.Left > 0 {
+			all = append(all, fmt.Sprintf("%d of %d %s", f.Left, f.Of, what))
+		} else if f.Left > 0 {
+			all = append(all, f.Title)
 		}
 	}
-	if n := r.Count(Late); n > 0 {
-		text += fmt.Sprintf(", %d came late", n)
+	for _, e := range experiments {
+		if !r.ran(e.id) {
+			out = append(out, e.id)
+		}
 	}
-	if r.Count(Failed) == 0 {
-		text += ", none failed"
+	if len(out) > 0 {
+		all = append(all, "the experiments "+strings.Join(out, ", "))
 	}
-	return text + "."
+	return strings.Join(all, "; ")
+}
+
+// cut reports whether an experiment did not run, or parts of it were not tried.
+func (r *Report) cut(id string) bool {
+	return !r.ran(id) || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Experiment == id && f.Left > 0 })
 }
 
 // failures are the failed findings of a severity that no baseline accepts.
@@ -171,9 +179,12 @@ func (r *Report) failures(s Severity) (some []Finding) {
 // Markdown is the report as a page: failures come first, by severity and cause.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s, examined with a %s\n\n%s\n", r.Operator, r.Kind, r.Summary())
+	fmt.Fprintf(&b, "# %s, examined with a %s\n", r.Operator, r.Kind)
 	fmt.Fprintf(&b, "\n%d findings passed, %d failed, %d came late, %d were skipped, in %v, on %s.\n", r.Count(Passed),
 		r.Count(Failed), r.Count(Late), r.Count(Skipped), r.Took, r.Date.Format("2006-01-02 15:04 UTC"))
+	if left := r.NotTried(); left != "" {
+		fmt.Fprintf(&b, "\nNot tried: %s.\n", left)
+	}
 	if r.Interrupted {
 		b.WriteString("\nThe examination was interrupted: later experiments did not run.\n")
 	}

@@ -453,3 +453,23 @@ func TestOneFindingForVariants(t *testing.T) {
 		t.Errorf("children that stay: %s", got)
 	}
 }
+
+// TestWhatWasNotTriedStandsFirst has two reports of one operator, of which the older had less time.
+func TestWhatWasNotTriedStandsFirst(t *testing.T) {
+	older := reportOf(map[string]Verdict{"a": Passed, "slow": Skipped, notTried + "faults": Skipped, "old": Passed})
+	for n := range older.Findings {
+		if f := &older.Findings[n]; f.Verdict == Skipped {
+			f.Left, f.Of = 3, 13
+		}
+	}
+	lines := strings.Split(older.Markdown(), "\n")
+	first := strings.Join(lines[:min(10, len(lines))], "\n")
+	if want := "Not tried: 3 of 13 faults; slow; the experiments creation, "; !strings.Contains(first, want) {
+		t.Errorf("the first lines lack %q:\n%s", want, first)
+	}
+	page := Compare(older, reportOf(map[string]Verdict{"a": Failed, "slow": Failed, "old": Passed, "new": Failed}))
+	if !strings.Contains(page, "- a: passed → failed") || strings.Contains(page, "slow") || strings.Contains(page, "new") ||
+		strings.Contains(page, "faults") || strings.Contains(page, "| Drift") {
+		t.Errorf("the comparison has what one side alone had time for:\n%s", page)
+	}
+}

@@ -71,7 +71,9 @@ func failedBy(err error) Finding {
 	var different differenceError
 	switch {
 	case errors.Is(err, errOver):
-		return skipped("%v", errOver)
+		f := skipped("%v", errOver)
+		f.Left, f.Of = 1, 1
+		return f
 	case errors.As(err, &different):
 		return failed("the end is not that of an undisturbed run").with(different...)
 	}

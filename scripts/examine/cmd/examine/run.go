@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"example.com/operator-workshop/scripts/examine"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/programs"
 	"example.com/operator-workshop/scripts/examine/webpage"
 )
@@ -197,6 +198,9 @@ func written(report *examine.Report, out string) error {
 	fmt.Printf("-- %d passed, %s%d failed, %d skipped (%v): %s\n", report.Count(examine.Passed), came,
 		report.Count(examine.Failed),
 		report.Count(examine.Skipped), report.Took, path)
+	if left := report.NotTried(); left != "" {
+		outcome.Wrap(os.Stdout, "   ", "not tried: "+left)
+	}
 	for _, id := range report.Gone {
 		fmt.Printf("the baseline accepts %s, which no longer fails: take it off the list\n", id)
 	}
