@@ -13,6 +13,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -410,6 +411,28 @@ func TestValuesThatLiveAsLongAsAProcess(t *testing.T) {
 		last := len(test.states) - 1
 		if got := renewed(test.states[last], test.states[:last], varying); got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestTheGreatestRiskComesFirst has the experiments about what stops an operator before those about labels and costs.
+func TestTheGreatestRiskComesFirst(t *testing.T) {
+	var got []string
+	for _, id := range IDs() {
+		if slices.Contains([]string{"faults", "crash", "replicas", "drift", "permissions"}, id) {
+			got = append(got, id)
+		}
+	}
+	if want := "faults crash replicas drift permissions"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for want, s := range map[time.Duration]Subject{
+		7 * time.Minute:  {},
+		85 * time.Second: {Fast: true},
+		20 * time.Minute: {Fast: true, Time: metav1.Duration{Duration: 20 * time.Minute}},
+	} {
+		if got := s.time(); got != want {
+			t.Errorf("%v, want %v", got, want)
 		}
 	}
 }

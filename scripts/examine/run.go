@@ -124,10 +124,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	go r.provide(watching)
-	r.end = time.Now().Add(7 * time.Minute)
-	if s.Fast {
-		r.end = time.Now().Add(85 * time.Second)
-	}
+	r.end = time.Now().Add(s.time())
 	if err := r.fixture.AnswerExec(watching); err != nil {
 		return nil, err
 	}

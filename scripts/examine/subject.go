@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,6 +56,8 @@ type Subject struct {
 	Out string `json:"out,omitempty"`
 	// Fast leaves out slow experiments.
 	Fast bool `json:"fast,omitempty"`
+	// Time is what the experiments share; 0 means 7 minutes, or 85 seconds with Fast.
+	Time metav1.Duration `json:"time,omitzero"`
 	// FailOn are the experiments that must not fail in CI; "any" stands for all.
 	FailOn []string `json:"fail_on,omitempty"`
 }
@@ -102,6 +105,17 @@ func Repository(path string) string {
 			return ""
 		}
 	}
+}
+
+// time is what the experiments share.
+func (s Subject) time() time.Duration {
+	switch {
+	case s.Time.Duration > 0:
+		return s.Time.Duration
+	case s.Fast:
+		return 85 * time.Second
+	}
+	return 7 * time.Minute
 }
 
 // A target is a subject whose files were read.
