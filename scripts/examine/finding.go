@@ -39,6 +39,9 @@ type Finding struct {
 	Others   string   `json:"others,omitempty"`
 	// Accepted is the reason from the baseline that lists the finding.
 	Accepted string `json:"accepted,omitempty"`
+	// File and Line are the place of the manifest or CRD that the finding is about, if it is about one.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
 	// Left is how many parts of an experiment were not tried, of Of parts.
 	Left int `json:"left,omitempty"`
 	Of   int `json:"of,omitempty"`

@@ -3,6 +3,8 @@ package examine
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -471,5 +473,35 @@ func TestWhatWasNotTriedStandsFirst(t *testing.T) {
 	if !strings.Contains(page, "- a: passed → failed") || strings.Contains(page, "slow") || strings.Contains(page, "new") ||
 		strings.Contains(page, "faults") || strings.Contains(page, "| Drift") {
 		t.Errorf("the comparison has what one side alone had time for:\n%s", page)
+	}
+}
+
+// TestThePlaceOfAFinding has a repository with a sample, a CRD and a file with a blank in its name.
+func TestThePlaceOfAFinding(t *testing.T) {
+	crd, err := os.ReadFile("testoperator/config/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	t.Chdir(root)
+	sample := "apiVersion: v1\nkind: ConfigMap\n---\napiVersion: test.example.com/v1\nkind: Greeting\nspec:\n  text: a\n  tls: {on: true}\n"
+	if err := errors.Join(os.Mkdir(".git", 0o700), os.Mkdir("a b", 0o700), os.WriteFile("a b/sample.yaml", []byte(sample), 0o600),
+		os.WriteFile("crd.yaml", crd, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	read := &target{Subject: Subject{CRD: ".", Sample: "a b/sample.yaml"}, sample: &unstructured.Unstructured{}}
+	read.sample.SetKind("Greeting")
+	read.gvr.Version = "v1"
+	for field, want := range map[string]string{"text": "a b/sample.yaml:7", "tls.on": "a b/sample.yaml:8", "nodePort": "crd.yaml:25",
+		"none": ":0"} {
+		file, line := read.placeOf(strings.Split(field, "."))
+		if got := fmt.Sprintf("%s:%d", file, line); got != want {
+			t.Errorf("%s: %s, want %s", field, got, want)
+		}
+	}
+	for _, file := range []string{"a b/sample.yaml", filepath.Join(root, "a b/sample.yaml")} {
+		if got := inRepository(file); got != "a%20b/sample.yaml" {
+			t.Errorf("%s: %q", file, got)
+		}
 	}
 }

@@ -34,7 +34,11 @@ func specChanges(r *run) error {
 			r.leftOut("changes of the spec", len(all)-n, len(all))
 			return nil
 		}
-		if err := r.check(v.String(), func(t *trial) (Finding, error) { return t.varySpec(v) }); err != nil {
+		if err := r.check(v.String(), func(t *trial) (f Finding, err error) {
+			f, err = t.varySpec(v)
+			f.File, f.Line = r.target.placeOf(v.path)
+			return f, err
+		}); err != nil {
 			return err
 		}
 	}
