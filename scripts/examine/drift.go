@@ -246,9 +246,12 @@ func (r *run) changeAll(c child, fields []path) (all changes) {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			some, err := r.changeSome(c, chunk)
+			some, err := r.changeSome(c, chunk, false)
 			mu.Lock()
 			defer mu.Unlock()
+			if errors.Is(err, errOver) {
+				return // what others found counts
+			}
 			all.add(some, err)
 			for _, k := range some.kept {
 				r.kept[fieldOf{c, k.path.String()}] = true
@@ -278,7 +281,7 @@ func (r *run) changeAgain(c child, kept []keptField) (alone changes, err error) 
 			alone.kept = append(alone.kept, kept[n:]...)
 			return alone, nil
 		}
-		one, err := r.changeAlone(c, k)
+		one, err := r.changeSome(c, []path{k.path}, true)
 		if err != nil {
 			return alone, err
 		}
@@ -287,48 +290,13 @@ func (r *run) changeAgain(c child, kept []keptField) (alone changes, err error) 
 	return alone, nil
 }
 
-// changeAlone changes one field of a sample, while the operator has nothing else to do.
-func (r *run) changeAlone(c child, k keptField) (one changes, err error) {
-	lost := false
-	err = r.inTrial(func(t *trial) error {
-		if err := t.serve(); err != nil {
-			return err
-		}
-		pointer, value, err := t.disturbAgain(c, k.path)
-		if err != nil || pointer == "" {
-			return err
-		}
-		begin := time.Now()
-		isBack := func() error { return t.has(c, k.path, value) }
-		err = t.eventually(t.patience(), isBack)
-		switch {
-		case err == nil:
-			one.slowest = time.Since(begin)
-		case t.awaitPeriod(begin, isBack):
-			one.later, one.slowest = 1, time.Since(begin)
-		case k.path.isLabel() && !t.sees(c, k.path):
-			lost = true
-		default:
-			one.kept = append(one.kept, k)
-		}
-		return nil
-	})
-	if err != nil {
-		return changes{}, err
-	}
-	if lost {
-		r.lost[k.path.String()] = append(r.lost[k.path.String()], c.String())
-	}
-	return one, nil
-}
-
 // isLabel reports whether a path is a label of the object itself.
 func (p path) isLabel() bool {
 	return len(p) == 3 && p[0].field == "metadata" && p[1].field == "labels"
 }
 
 // sees reports whether the operator restores another field of a child whose label was changed.
-func (t *trial) sees(c child, label path) bool {
+func (t *trial) sees(c child) bool {
 	for _, p := range t.fields[c] {
 		if p[0].field == "metadata" || t.kept[fieldOf{c, p.String()}] {
 			continue
@@ -363,6 +331,7 @@ type changes struct {
 	changed, fixed, writes int // fixed fields cannot be changed
 	later                  int // restored after the operator's next resync
 	kept                   []keptField
+	lost                   []string // labels without which the operator does not see the child
 	slowest                time.Duration
 	err                    error
 }
@@ -386,8 +355,9 @@ func (c *changes) add(more changes, err error) {
 	c.later += more.later
 }
 
-// changeSome changes fields one after the other, in a separate sample.
-func (r *run) changeSome(c child, fields []path) (all changes, err error) {
+// changeSome changes fields one after the other, in a separate sample. When it is again, a field may come back at the
+// operator's next resync.
+func (r *run) changeSome(c child, fields []path, again bool) (all changes, err error) {
 	err = r.inTrial(func(t *trial) error {
 		if err := t.idle(); err != nil {
 			return err
@@ -403,8 +373,15 @@ func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 				continue
 			}
 			all.changed++
-			begin := time.Now()
-			if err := t.eventually(t.patience(), func() error { return t.has(c, p, value) }); err != nil {
+			begin, isBack := time.Now(), func() error { return t.has(c, p, value) }
+			err = t.eventually(t.patience(), isBack)
+			switch {
+			case err == nil:
+			case again && t.awaitPeriod(begin, isBack):
+				all.later++
+			case again && p.isLabel() && !t.sees(c):
+				all.lost = append(all.lost, p.String())
+			default:
 				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
 			}
 			all.slowest = max(all.slowest, time.Since(begin))
@@ -414,6 +391,9 @@ func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 	})
 	if err != nil {
 		return changes{}, err
+	}
+	for _, label := range all.lost {
+		r.lost[label] = append(r.lost[label], c.String())
 	}
 	return all, nil
 }
