@@ -292,7 +292,7 @@ func (t *trial) startedAgain() (state.State, error) {
 }
 
 // renewed reports whether a state differs from the last of some earlier states only in paths that vary between
-// undisturbed runs, by values that no earlier state has. The items of a list are a set: their order is no value.
+// undisturbed runs, by values that no earlier state has. The items of a list are a set: their order does not count.
 func renewed(now state.State, earlier []state.State, varying map[string]bool) bool {
 	before := earlier[len(earlier)-1]
 	if maps.Equal(before, now) || len(state.Differences(now, before, varying)) > 0 {

@@ -140,7 +140,7 @@ func IDs() (ids []string) {
 	return ids
 }
 
-// NotTried lists what was not tried, and how much of it: "3 of 13 faults".
+// NotTried lists the parts that were not tried, and how many of them: "3 of 13 faults".
 func (r *Report) NotTried() string {
 	var all, out []string
 	for _, f := range r.Findings {

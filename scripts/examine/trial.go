@@ -77,8 +77,8 @@ func (r *run) inTrial(f func(t *trial) error) error {
 // trialTime is the time of a trial.
 const trialTime = 2 * time.Minute
 
-// errOver says that the time of a trial was over. It is the lab's time: what the trial has found until then is no
-// evidence against the operator, nor for it.
+// errOver says that the time of a trial was over. It is the lab's time, so the results of the trial until then prove
+// nothing about the operator.
 var errOver = errors.New("the time was over")
 
 // timed runs f with a limited time. When the time is over, errOver replaces each result of f.

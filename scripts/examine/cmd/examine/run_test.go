@@ -181,7 +181,7 @@ func TestTheSettingsOfARepository(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeAlone asks the older program for no report of its own: it has no older program.
+// TestAnUpgradeAlone does not examine the older program, which has no program before it.
 func TestAnUpgradeAlone(t *testing.T) {
 	older, err := olderReport(t.Context(), examine.Subject{}, examine.Options{Only: []string{"upgrade"}}, "old")
 	if older != nil || err != nil {
