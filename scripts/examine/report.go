@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // Schema names the format of a report in JSON: report.schema.json. A version only gets new
@@ -106,30 +109,27 @@ func (r *Report) Failed(experiments ...string) (ids []string) {
 	return ids
 }
 
-// Explain describes the findings with an ID, or those of an experiment, for a terminal; empty when there is none.
-func (r *Report) Explain(id string) string {
-	var b strings.Builder
+// Explain prints the findings with an ID, or those of an experiment, and reports whether there are any.
+func (r *Report) Explain(w io.Writer, id string) (found bool) {
 	for _, f := range r.Findings {
 		if f.ID != id && f.Experiment != id {
 			continue
 		}
-		fmt.Fprintf(&b, "%s\n%s: %s: %s\n", f.ID, f.Verdict, f.Title, strings.TrimSpace(f.What))
-		for _, line := range f.Evidence {
-			fmt.Fprintf(&b, "  %s\n", line)
-		}
+		why := f.What
 		if f.Cause != "" {
-			fmt.Fprintf(&b, "Severity: %s. Likely cause: %s. %s\n", f.Severity, f.Cause, f.Others)
+			why += fmt.Sprintf("\nSeverity: %s. Likely cause: %s. %s", f.Severity, f.Cause, f.Others)
 		}
 		if f.Accepted != "" {
-			fmt.Fprintf(&b, "Accepted: %s\n", f.Accepted)
+			why += "\nAccepted: " + f.Accepted
 		}
-		b.WriteString("\n")
+		outcome.Result{Check: f.ID, Title: f.Title, Verdict: f.Verdict, Seconds: f.Took.Seconds(), Reason: why,
+			Evidence: f.Evidence}.Print(w, true)
+		found = true
 	}
-	if b.Len() > 0 {
-		experiment, _, _ := strings.Cut(id, "/")
-		b.WriteString("Why it matters: " + experimentOf(experiment).why)
+	if experiment, _, _ := strings.Cut(id, "/"); found {
+		outcome.Wrap(w, "", "Why it matters: "+experimentOf(experiment).why)
 	}
-	return b.String()
+	return found
 }
 
 // IDs are the IDs of all experiments.

@@ -395,10 +395,8 @@ func TestATerminalObeysNoReport(t *testing.T) {
 
 // TestWhatTheSampleWasGivenStays has two experiments: in the first, the operator deletes a prerequisite of the sample.
 func TestWhatTheSampleWasGivenStays(t *testing.T) {
-	r := run{secrets: redact.New(), report: &Report{}, current: experiments[0],
+	r := run{secrets: redact.New(), deleted: map[string]bool{"configmaps/b": true, "configmaps/a": true}, report: &Report{}, current: experiments[0],
 		options: Options{Progress: t.Logf}, target: &target{needs: []*unstructured.Unstructured{{}}}}
-	r.deleted.Store("configmaps/b", true)
-	r.deleted.Store("configmaps/a", true)
 	r.judgeGiven()
 	r.judgeGiven()
 	first, second := r.report.Findings[0], r.report.Findings[1]

@@ -64,7 +64,8 @@ type run struct {
 	generated   map[fieldOf]bool   // they differ from run to run
 	locks       map[objectKey]bool // of leader elections
 
-	deleted sync.Map // names of prerequisites that the operator deleted in the current experiment
+	deletedMu sync.Mutex
+	deleted   map[string]bool // prerequisites that the operator deleted in the current experiment
 
 	served bool // there are manifests of webhooks, or conversions
 
@@ -96,7 +97,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	begin := time.Now()
 	r := &run{ctx: ctx, target: t, options: o, fields: map[child][]path{},
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
-		lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
+		deleted: map[string]bool{}, lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
 	r.report = newReport(t)
 	remove, err := t.build(ctx)
 	if err != nil {

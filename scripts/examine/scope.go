@@ -42,7 +42,9 @@ func (t *trial) findLost() {
 	for c, uid := range t.given {
 		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && u.GetUID() != uid {
-			t.run.deleted.Store(c.String(), true)
+			t.deletedMu.Lock()
+			t.deleted[c.String()] = true
+			t.deletedMu.Unlock()
 		}
 	}
 }
@@ -52,18 +54,12 @@ func (r *run) judgeGiven() {
 	if len(r.target.needs) == 0 {
 		return
 	}
-	var names []string
-	r.deleted.Range(func(name, _ any) bool {
-		names = append(names, name.(string))
-		return true
-	})
-	r.deleted.Clear()
-	slices.Sort(names)
-	if len(names) > 0 {
-		r.add(givenStays, failed("it deleted what was there before the sample: %s", strings.Join(names, ", ")))
-		return
+	f := passed("%d objects are those of before the sample", len(r.target.needs))
+	if names := slices.Sorted(maps.Keys(r.deleted)); len(names) > 0 {
+		f = failed("it deleted what was there before the sample: %s", strings.Join(names, ", "))
 	}
-	r.add(givenStays, passed("%d objects are those of before the sample", len(r.target.needs)))
+	clear(r.deleted)
+	r.add(givenStays, f)
 }
 
 // givenStays is the title of the finding about the prerequisites of the sample, in each experiment.

@@ -58,36 +58,24 @@ func (r *run) ensureRunning(ctx context.Context) error {
 
 // inTrial runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
 func (r *run) inTrial(f func(t *trial) error) error {
-	var t *trial
-	defer func() {
-		if t != nil {
-			t.clean()
-		}
-	}()
-	return timed(r.ctx, trialTime, func(ctx context.Context) (err error) {
-		if t, err = r.newTrial(ctx); err != nil {
-			return err
-		}
-		err = f(t)
-		t.findLost()
-		return err
-	})
+	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errOver)
+	defer cancel()
+	t, err := r.newTrial(ctx)
+	if err != nil {
+		return inTime(ctx, err)
+	}
+	defer t.clean()
+	err = f(t)
+	t.findLost()
+	return inTime(ctx, err)
 }
-
-// trialTime is the time of a trial.
-const trialTime = 2 * time.Minute
 
 // errOver says that the time of a trial was over. It is the lab's time, so the results of the trial until then prove
 // nothing about the operator.
 var errOver = errors.New("the time was over")
 
-// timed runs f with a limited time. When the time is over, errOver replaces each result of f.
-func timed(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errOver)
-	defer cancel()
-	err := f(ctx)
-	return errors.Join(context.Cause(ctx), err)
-}
+// inTime is the error of a trial: that of its context, when the time of the trial was over.
+func inTime(ctx context.Context, err error) error { return errors.Join(context.Cause(ctx), err) }
 
 func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now(), given: map[child]types.UID{}}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/examine"
-	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // compareCommand compares two reports of earlier examinations. It examines nothing.
@@ -48,12 +47,10 @@ func explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := report.Explain(args[0])
-			if text == "" {
+			if !report.Explain(cmd.OutOrStdout(), args[0]) {
 				return fmt.Errorf("%s has no finding %s: its ids begin with the name of an experiment, %s", file, args[0],
 					strings.Join(examine.IDs(), ", "))
 			}
-			outcome.Wrap(cmd.OutOrStdout(), "", text)
 			return nil
 		}}
 	cmd.Flags().StringVar(&file, "report", filepath.Join(defaultOut, "examine.json"), "the report")

@@ -120,7 +120,7 @@ func TestTwoReportsAreCompared(t *testing.T) {
 		}
 	}
 	page, err := printed(t, "explain", "drift/a", "--report", bad)
-	if err != nil || !strings.Contains(page, "failed: a:") || !strings.Contains(page, "Why it matters: People and programs") {
+	if err != nil || !strings.Contains(page, "failed  drift/a ") || !strings.Contains(page, "Why it matters: People and programs") {
 		t.Errorf("%v\n%s", err, page)
 	}
 	if _, err := printed(t, "explain", "drift/b", "--report", bad); err == nil || !strings.Contains(err.Error(), "no finding drift/b") {
