@@ -502,4 +502,10 @@ func TestThePlaceOfAFinding(t *testing.T) {
 			t.Errorf("%s: %q", file, got)
 		}
 	}
+	r := &Report{Findings: []Finding{{Verdict: Failed, Experiment: "spec", File: "a b/sample.yaml", Line: 7}}}
+	sarif, err := r.sarif()
+	if err != nil || !strings.Contains(string(sarif), `"uri": "a%20b/sample.yaml"`) ||
+		!strings.Contains(string(sarif), `"startLine": 7`) {
+		t.Errorf("%v, %s", err, sarif)
+	}
 }
