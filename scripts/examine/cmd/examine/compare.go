@@ -13,7 +13,7 @@ import (
 // compareCommand compares two reports of earlier examinations. It examines nothing.
 func compareCommand() *cobra.Command {
 	return &cobra.Command{Use: "compare OLD NEW", Args: cobra.ExactArgs(2),
-		Short: "Compare two reports (examine.json): the findings that became better and worse",
+		Short: "Compare two reports: the findings that became better and worse",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			older, err := examine.ReadReport(files[0])
 			if err != nil {
@@ -41,7 +41,7 @@ func compared(older, newer *examine.Report) (page string, err error) {
 func explainCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: "explain FINDING", Args: cobra.ExactArgs(1),
-		Short: "Explain a finding by its id, or the findings of an experiment: what was seen, why it matters, what others do",
+		Short: "Explain a finding by its id, or the findings of an experiment",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := examine.ReadReport(file)
 			if err != nil {
