@@ -509,3 +509,20 @@ func TestThePlaceOfAFinding(t *testing.T) {
 		t.Errorf("%v, %s", err, sarif)
 	}
 }
+
+func TestAFindingFitsTheScreen(t *testing.T) {
+	var lines []string
+	r := run{secrets: redact.New(), report: &Report{}, current: experiments[0],
+		options: Options{Progress: func(format string, args ...any) {
+			lines = append(lines, strings.Split(fmt.Sprintf(format, args...), "\n")...)
+		}}}
+	r.add("a title", failed("%s", strings.Repeat("a long text ", 20)))
+	for _, line := range lines {
+		if len(line) > 100 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	if len(lines) < 3 || !strings.HasPrefix(lines[0], "  failed  a title: a long text") {
+		t.Errorf("%q", lines)
+	}
+}

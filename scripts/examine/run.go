@@ -19,6 +19,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/redact"
 	"example.com/operator-workshop/scripts/examine/state"
 )
@@ -287,7 +288,9 @@ func (r *run) add(title string, f Finding) {
 	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
 	f = f.explained()
 	r.report.Findings = append(r.report.Findings, f)
-	r.progress("%s%s: %s", f.Verdict.Head(), title, firstLine(f.What))
+	var text strings.Builder
+	outcome.Wrap(&text, strings.Repeat(" ", len(f.Verdict.Head())), title+": "+firstLine(f.What))
+	r.progress("%s%s", f.Verdict.Head(), strings.TrimSpace(text.String()))
 }
 
 // lastVerdict is the verdict of the newest finding.
