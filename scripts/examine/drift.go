@@ -139,7 +139,8 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	err = t.eventually(t.patience(), back)
 	later := err != nil && t.awaitPeriod(begin, back)
 	if err != nil && !later {
-		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).with(lines(t.writes(mark))...), nil
+		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).
+			with(lines(t.writes(mark))...), nil
 	}
 	took := time.Since(begin)
 	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {

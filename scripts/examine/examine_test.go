@@ -348,7 +348,7 @@ func TestWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// TestWhatItWasGivenIsDeleted has an operator that deletes an object with the name of a child, and then creates the child.
+// TestWhatItWasGivenIsDeleted has an operator that deletes an object with the name of a child, and creates the child.
 func TestWhatItWasGivenIsDeleted(t *testing.T) {
 	t.Parallel()
 	given := filepath.Join(t.TempDir(), "given.yaml")
@@ -362,7 +362,8 @@ func TestWhatItWasGivenIsDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page := report.Markdown(); !strings.Contains(page, "it deleted what was there before the sample: configmaps/hello") {
+	say := "it deleted what was there before the sample: configmaps/hello"
+	if page := report.Markdown(); !strings.Contains(page, say) {
 		t.Errorf("the page does not say that the given ConfigMap is gone:\n%s", page)
 	}
 }

@@ -216,8 +216,8 @@ func missingCRD(text string) string {
 	if m == nil {
 		return ""
 	}
-	return fmt.Sprintf("the CRD of %s %s is missing: add its file to CRD=, or to NEEDS= if it is the CRD of another product",
-		m[2], m[1])
+	return fmt.Sprintf("the CRD of %s %s is missing: add its file to CRD=, or to NEEDS= if it is the CRD of another "+
+		"product", m[2], m[1])
 }
 
 // portTaken matches an error of Go's net package.

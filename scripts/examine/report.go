@@ -247,7 +247,8 @@ func (r *Report) worst(b *strings.Builder) {
 			b.WriteString("\n")
 			for _, f := range all {
 				if f.Cause == first.Cause {
-					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", f.Title, anchor(experimentOf(f.Experiment).title), firstLine(f.What))
+					section := anchor(experimentOf(f.Experiment).title)
+					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", f.Title, section, firstLine(f.What))
 				}
 			}
 		}

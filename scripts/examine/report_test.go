@@ -84,7 +84,8 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 	if cut.Accept(b); !slices.Equal(cut.Gone, []string{"drift/healed"}) {
 		t.Errorf("gone, though a part was skipped: %q", cut.Gone)
 	}
-	if got := r.Failed("any"); !slices.Equal(got, []string{"drift/new"}) || r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
+	if got := r.Failed("any"); !slices.Equal(got, []string{"drift/new"}) ||
+		r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
 		t.Errorf("failed: %q, findings: %+v", got, r.Findings)
 	}
 	for text, say := range map[string]string{
@@ -395,7 +396,8 @@ func TestATerminalObeysNoReport(t *testing.T) {
 
 // TestWhatTheSampleWasGivenStays has two experiments: in the first, the operator deletes a prerequisite of the sample.
 func TestWhatTheSampleWasGivenStays(t *testing.T) {
-	r := run{secrets: redact.New(), deleted: map[string]bool{"configmaps/b": true, "configmaps/a": true}, report: &Report{}, current: experiments[0],
+	deleted := map[string]bool{"configmaps/b": true, "configmaps/a": true}
+	r := run{secrets: redact.New(), deleted: deleted, report: &Report{}, current: experiments[0],
 		options: Options{Progress: t.Logf}, target: &target{needs: []*unstructured.Unstructured{{}}}}
 	r.judgeGiven()
 	r.judgeGiven()
@@ -427,7 +429,8 @@ func TestTheLeastNumberOfWrites(t *testing.T) {
 
 // TestOneFindingForVariants joins the findings about three ways of a deletion.
 func TestOneFindingForVariants(t *testing.T) {
-	good, bad := passed("good"), failed("2 creates for a sample that has a deletion timestamp; they were deleted").with("x")
+	good := passed("good")
+	bad := failed("2 creates for a sample that has a deletion timestamp; they were deleted").with("x")
 	for name, test := range map[string]struct {
 		all  []Finding
 		want string
@@ -482,16 +485,17 @@ func TestThePlaceOfAFinding(t *testing.T) {
 	}
 	root := t.TempDir()
 	t.Chdir(root)
-	sample := "apiVersion: v1\nkind: ConfigMap\n---\napiVersion: test.example.com/v1\nkind: Greeting\nspec:\n  text: a\n  tls: {on: true}\n"
-	if err := errors.Join(os.Mkdir(".git", 0o700), os.Mkdir("a b", 0o700), os.WriteFile("a b/sample.yaml", []byte(sample), 0o600),
-		os.WriteFile("crd.yaml", crd, 0o600)); err != nil {
+	sample := "apiVersion: v1\nkind: ConfigMap\n---\napiVersion: test.example.com/v1\nkind: Greeting\nspec:\n  text: a\n" +
+		"  tls: {on: true}\n"
+	if err := errors.Join(os.Mkdir(".git", 0o700), os.Mkdir("a b", 0o700),
+		os.WriteFile("a b/sample.yaml", []byte(sample), 0o600), os.WriteFile("crd.yaml", crd, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	read := &target{Subject: Subject{CRD: ".", Sample: "a b/sample.yaml"}, sample: &unstructured.Unstructured{}}
 	read.sample.SetKind("Greeting")
 	read.gvr.Version = "v1"
-	for field, want := range map[string]string{"text": "a b/sample.yaml:7", "tls.on": "a b/sample.yaml:8", "nodePort": "crd.yaml:25",
-		"none": ":0"} {
+	for field, want := range map[string]string{"text": "a b/sample.yaml:7", "tls.on": "a b/sample.yaml:8",
+		"nodePort": "crd.yaml:25", "none": ":0"} {
 		file, line := read.placeOf(strings.Split(field, "."))
 		if got := fmt.Sprintf("%s:%d", file, line); got != want {
 			t.Errorf("%s: %s, want %s", field, got, want)

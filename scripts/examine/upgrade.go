@@ -139,8 +139,8 @@ func (t *trial) costOfEach(mark int) Finding {
 	}
 	each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
 	resident, _ := fixture.RSS(t.operator.Process().PID()) // 0 when it is unknown
-	words := fmt.Sprintf("%.1f requests each, of them %.1f writes, and %.0f writes for a single sample; the process uses %d MiB",
-		float64(t.fixture.Ledger.Count(t.mine(mark)))/copies, each, alone, resident>>20)
+	words := fmt.Sprintf("%.1f requests each, of them %.1f writes, and %.0f writes for a single sample; the process uses "+
+		"%d MiB", float64(t.fixture.Ledger.Count(t.mine(mark)))/copies, each, alone, resident>>20)
 	if each > 2*alone+1 {
 		return failed("each of many samples costs more than a single sample: %s", words)
 	}

@@ -208,12 +208,12 @@ func written(report *examine.Report, out string) error {
 	return nil
 }
 
-// gate returns an error when a finding that must not fail has failed. Its last line names the file for accepted findings.
+// gate returns an error when a finding that must not fail has failed. The last line names the file for accepted ones.
 func gate(report *examine.Report, s examine.Subject) error {
 	failed := report.Failed(s.FailOn...)
 	if len(failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d findings failed:\n  %s\nFix them, or accept each with its id and a reason in %s (BASELINE=)", len(failed),
-		strings.Join(failed, "\n  "), cmp.Or(s.Baseline, "examine-baseline.yaml"))
+	return fmt.Errorf("%d findings failed:\n  %s\nFix them, or accept each with its id and a reason in %s (BASELINE=)",
+		len(failed), strings.Join(failed, "\n  "), cmp.Or(s.Baseline, "examine-baseline.yaml"))
 }

@@ -120,10 +120,12 @@ func TestTwoReportsAreCompared(t *testing.T) {
 		}
 	}
 	page, err := printed(t, "explain", "drift/a", "--report", bad)
-	if err != nil || !strings.Contains(page, "failed  drift/a ") || !strings.Contains(page, "Why it matters: People and programs") {
+	if err != nil || !strings.Contains(page, "failed  drift/a ") ||
+		!strings.Contains(page, "Why it matters: People and programs") {
 		t.Errorf("%v\n%s", err, page)
 	}
-	if _, err := printed(t, "explain", "drift/b", "--report", bad); err == nil || !strings.Contains(err.Error(), "no finding drift/b") {
+	_, err = printed(t, "explain", "drift/b", "--report", bad)
+	if err == nil || !strings.Contains(err.Error(), "no finding drift/b") {
 		t.Error(err)
 	}
 }
@@ -152,7 +154,8 @@ func TestTheLastLine(t *testing.T) {
 	}{
 		"no gate": {examine.Subject{}, ""},
 		"an experiment": {examine.Subject{FailOn: []string{"drift"}},
-			"1 findings failed:\n  drift/a\nFix them, or accept each with its id and a reason in examine-baseline.yaml (BASELINE=)"},
+			"1 findings failed:\n  drift/a\nFix them, or accept each with its id and a reason in examine-baseline.yaml " +
+				"(BASELINE=)"},
 		"any": {examine.Subject{FailOn: []string{"any"}, Baseline: "b.yaml"},
 			"2 findings failed:\n  drift/a\n  crash/b\nFix them, or accept each with its id and a reason in b.yaml (BASELINE=)"},
 	} {
@@ -166,7 +169,8 @@ func TestTheLastLine(t *testing.T) {
 func TestTheSettingsOfARepository(t *testing.T) {
 	root := t.TempDir()
 	inside := filepath.Join(root, "cmd")
-	if err := errors.Join(os.Mkdir(inside, 0o700), os.WriteFile(filepath.Join(root, "examine.yaml"), nil, 0o600)); err != nil {
+	file := filepath.Join(root, "examine.yaml")
+	if err := errors.Join(os.Mkdir(inside, 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(inside)
