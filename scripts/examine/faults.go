@@ -53,15 +53,18 @@ type disturbance struct {
 // apiFaults disturbs the requests and answers between the operator and the API server, the greatest risk first.
 func apiFaults(r *run) error {
 	var all []disturbance
-	if len(r.owns()) > 0 {
+	hasChild := len(r.owns()) > 0
+	if hasChild {
 		for _, w := range watchFaults {
 			all = append(all, disturbance{w.name, w.fast, func(t *trial) (Finding, error) { return t.watchesLost(w) }})
 		}
-		all = append(all, disturbance{"watches that freeze", false, (*trial).watchesFrozen},
-			disturbance{"an API server that is killed and restarted", false, (*trial).apiServerKilled})
+		all = append(all, disturbance{"watches that freeze", false, (*trial).watchesFrozen})
 	}
 	for _, f := range writeFaults {
 		all = append(all, disturbance{f.name, f.fast, func(t *trial) (Finding, error) { return t.writesFail(f) }})
+	}
+	if hasChild { // at the end, because watches begin again only some time later
+		all = append(all, disturbance{"an API server that is killed and restarted", false, (*trial).apiServerKilled})
 	}
 	left := 0
 	for _, d := range all {
