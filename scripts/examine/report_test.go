@@ -103,7 +103,7 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 func TestTwoReportsAreCompared(t *testing.T) {
 	older := reportOf(map[string]Verdict{"a": Passed, "b": Failed, "c": Passed, "d": Passed, "e": Failed, "gone": Failed})
 	newer := reportOf(map[string]Verdict{"a": Failed, "b": Passed, "c": Passed, "d": Late, "e": Skipped, "new": Failed})
-	page := Compare(older, newer)
+	page, worse := Compare(older, newer)
 	for _, say := range []string{"## Worse\n\n- a: passed → failed: what was seen\n- d: passed → late",
 		"## Better\n\n- b: failed → passed: what was seen\n\n", "both\n\n- e: failed → skipped",
 		"- only now: new: failed",
@@ -112,7 +112,7 @@ func TestTwoReportsAreCompared(t *testing.T) {
 			t.Errorf("the page does not say %q:\n%s", say, page)
 		}
 	}
-	if diff := cmp.Diff([]string{"drift/a"}, Worse(older, newer)); diff != "" {
+	if diff := cmp.Diff([]string{"drift/a"}, worse); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -470,7 +470,7 @@ func TestWhatWasNotTriedStandsFirst(t *testing.T) {
 	if want := "Not tried: 3 of 13 faults; slow; the experiments creation, "; !strings.Contains(first, want) {
 		t.Errorf("the first lines lack %q:\n%s", want, first)
 	}
-	page := Compare(older, reportOf(map[string]Verdict{"a": Failed, "slow": Failed, "old": Passed, "new": Failed}))
+	page, _ := Compare(older, reportOf(map[string]Verdict{"a": Failed, "slow": Failed, "old": Passed, "new": Failed}))
 	if !strings.Contains(page, "- a: passed → failed") || strings.Contains(page, "slow") || strings.Contains(page, "new") ||
 		strings.Contains(page, "faults") || strings.Contains(page, "| Drift") {
 		t.Errorf("the comparison has what one side alone had time for:\n%s", page)

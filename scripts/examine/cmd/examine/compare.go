@@ -31,10 +31,11 @@ func compareCommand() *cobra.Command {
 
 // compared is the page with the findings that became better and worse. Worse findings are an error.
 func compared(older, newer *examine.Report) (page string, err error) {
-	if worse := examine.Worse(older, newer); len(worse) > 0 {
+	page, worse := examine.Compare(older, newer)
+	if len(worse) > 0 {
 		err = fmt.Errorf("%d findings passed before and fail now: %s", len(worse), strings.Join(worse, ", "))
 	}
-	return examine.Compare(older, newer), err
+	return page, err
 }
 
 // explainCommand prints findings of a report with all that is known about them.
