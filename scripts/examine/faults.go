@@ -121,8 +121,8 @@ const burst = 200 * time.Millisecond
 func (w watched) hot() bool {
 	early, tries := w.tries()
 	for what, times := range tries {
-		bursts, longest := burstsOf(times)
-		if (bursts > 4 || longest > 8) && len(times)*3 > early[what] {
+		starts, longest := burstsOf(times)
+		if (len(starts) > 4 || longest > 8) && len(times)*3 > early[what] {
 			return true
 		}
 	}
@@ -156,27 +156,17 @@ func (w watched) atOnce() (most int) {
 	return most
 }
 
-// burstsOf returns the number of bursts in some tries, and the number of tries in the longest burst.
-func burstsOf(times []time.Time) (bursts, longest int) {
+// burstsOf returns the times at which the bursts of some tries begin, and the number of tries in the longest burst.
+func burstsOf(times []time.Time) (starts []time.Time, longest int) {
 	length := 0
 	for n, at := range times {
 		if n == 0 || at.Sub(times[n-1]) > burst {
-			bursts, length = bursts+1, 0
+			starts, length = append(starts, at), 0
 		}
 		length++
 		longest = max(longest, length)
 	}
-	return bursts, longest
-}
-
-// startsOf are the times at which bursts begin.
-func startsOf(times []time.Time) (starts []time.Time) {
-	for n, at := range times {
-		if n == 0 || at.Sub(times[n-1]) > burst {
-			starts = append(starts, at)
-		}
-	}
-	return starts
+	return starts, longest
 }
 
 // writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.

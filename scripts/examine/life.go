@@ -222,7 +222,8 @@ func rhythm(entries []ledger.Entry) (text string, period time.Duration) {
 			most = what
 		}
 	}
-	n, starts := len(times[most]), startsOf(times[most])
+	n := len(times[most])
+	starts, _ := burstsOf(times[most])
 	if len(starts) < 2 && times[most][n-1].Sub(times[most][0]) > time.Second {
 		starts = times[most] // a loop without pauses
 	}
