@@ -161,6 +161,17 @@ func (r *Report) NotTried() string {
 	return strings.Join(all, "; ")
 }
 
+// causes is the number of likely causes of the failed findings.
+func (r *Report) causes() int {
+	all := map[string]bool{}
+	for _, f := range r.Findings {
+		if f.Verdict == Failed {
+			all[f.Cause] = true
+		}
+	}
+	return len(all)
+}
+
 // cut reports whether an experiment did not run, or parts of it were not tried.
 func (r *Report) cut(id string) bool {
 	return !r.ran(id) || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Experiment == id && f.Left > 0 })
@@ -180,8 +191,9 @@ func (r *Report) failures(s Severity) (some []Finding) {
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s, examined with a %s\n", r.Operator, r.Kind)
-	fmt.Fprintf(&b, "\n%d findings passed, %d failed, %d came late, %d were skipped, in %v, on %s.\n", r.Count(Passed),
-		r.Count(Failed), r.Count(Late), r.Count(Skipped), r.Took, r.Date.Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(&b, "\n%d findings passed, %d failed for %d causes, %d came late, %d were skipped, in %v, on %s.\n",
+		r.Count(Passed), r.Count(Failed), r.causes(), r.Count(Late), r.Count(Skipped), r.Took,
+		r.Date.Format("2006-01-02 15:04 UTC"))
 	if left := r.NotTried(); left != "" {
 		fmt.Fprintf(&b, "\nNot tried: %s.\n", left)
 	}

@@ -467,6 +467,11 @@ func TestWhatWasNotTriedStandsFirst(t *testing.T) {
 	}
 	lines := strings.Split(older.Markdown(), "\n")
 	first := strings.Join(lines[:min(10, len(lines))], "\n")
+	older.Findings = append(older.Findings, Finding{Verdict: Failed, Cause: "a"}, Finding{Verdict: Failed, Cause: "a"})
+	if page := older.Markdown(); !strings.Contains(page, "2 failed for 1 causes") {
+		t.Errorf("three findings of one cause:\n%s", page)
+	}
+	older.Findings = older.Findings[:len(older.Findings)-2]
 	if want := "Not tried: 3 of 13 faults; slow; the experiments creation, "; !strings.Contains(first, want) {
 		t.Errorf("the first lines lack %q:\n%s", want, first)
 	}
