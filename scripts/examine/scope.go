@@ -127,6 +127,9 @@ func (t *trial) settled() error {
 			}
 			c := child{GVR: mapping.Resource, Name: u.GetName(), Namespace: t.place(u.GetNamespace()),
 				Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot}
+			if c.Namespace == t.namespace {
+				c.Namespace = "" // the name is the same in each trial
+			}
 			live, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
