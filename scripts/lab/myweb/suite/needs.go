@@ -80,7 +80,7 @@ func (t *T) survey() {
 		t.Must(err, "read MyWeb web")
 		attempts := t.Fixture.Ledger.Count(t.statusWrites())
 		idle := 2 * o.patience
-		got := t.Fixture.Ledger.Delivered(o.User.Name, t.Namespace)
+		got := t.Fixture.Ledger.Delivered(o.User.Name, t.Namespace).Time
 		if attempts > 0 || len(t.Requests(0)) == 0 && got.IsZero() { // a program may be slow to start
 			idle = idleReporting
 		}
@@ -125,7 +125,7 @@ func (t *T) idle(since time.Time) time.Duration {
 			}
 		}
 	}
-	for _, at := range []time.Time{last, t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace)} {
+	for _, at := range []time.Time{last, t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace).Time} {
 		if at.After(since) {
 			since = at
 		}

@@ -64,6 +64,7 @@ const user = "user"
 
 // Make creates a child's kind of object, as a user does.
 func (t *T) Make(resource string, o metav1.Object) *unstructured.Unstructured {
+	t.Act("a user created %s %s", kindOf(resource), o.GetName())
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	t.Must(err, "encode "+o.GetName())
 	u := &unstructured.Unstructured{Object: object}
@@ -84,6 +85,7 @@ func (t *T) EditBy(resource, name string, operations any) {
 }
 
 func (t *T) edit(resource, name string, how types.PatchType, patch string) {
+	t.Act("a user changed %s %s by %.100s", kindOf(resource), name, patch)
 	_, err := t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
 	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
 }
@@ -95,6 +97,7 @@ func (t *T) Set(resource, name, pointer string, value any) {
 
 // Remove requests the deletion of an object, with a propagation if one is given.
 func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
+	t.Act("a user deleted %s %s", kindOf(resource), name)
 	var options metav1.DeleteOptions
 	if len(how) > 0 {
 		options.PropagationPolicy = &how[0]
