@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
@@ -12,7 +13,8 @@ import (
 // A Card is the part of a verdict that a reader needs first: the one failure that explains the others, or what was
 // proved. The terminal and the window show the same card.
 type Card struct {
-	Passed bool `json:"passed"`
+	Passed bool      `json:"passed"`
+	Time   time.Time `json:"time"`
 	// Check is the check, with its title; it is empty when the program does not compile.
 	Check string     `json:"check,omitempty"`
 	Lines []CardLine `json:"lines"`

@@ -98,7 +98,7 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 		text = next.ID + " " + next.Title
 	}
 	card := r.Card(text)
-	s.Card = &card
+	s.Card, card.Time = &card, c.Now()
 	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
 
