@@ -48,7 +48,7 @@ func (r Report) Failure() string {
 	}
 	for _, v := range slices.Concat(r.Own, r.Earlier) {
 		if !v.Passed() {
-			text = append(text, v.Check+": "+string(v.Verdict), v.Reason, strings.Join(v.Evidence, "\n"))
+			text = append(text, v.Check+": "+string(v.Verdict), v.Reason, v.Reaction, strings.Join(v.Evidence, "\n"))
 		}
 	}
 	return strings.Join(text, "\n")

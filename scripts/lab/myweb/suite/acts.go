@@ -47,18 +47,20 @@ func (t *T) reactionTo(to act) string {
 		return ""
 	}
 	event, requests := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace), t.Requests(to.mark)
-	got := "no event"
-	if event.N > to.n {
-		got = fmt.Sprintf("the event %s %s %s", event.Kind, event.Name, event.Type)
-	}
-	if len(requests) == 0 {
-		return fmt.Sprintf("After that, the operator got %s and sent no request.", got)
+	got := fmt.Sprintf("got the event %s %s %s and sent no request.", event.Kind, event.Name, event.Type)
+	if len(requests) == 0 && event.N <= to.n {
+		return "After that, the operator got no event and sent no request."
+	} else if len(requests) == 0 {
+		return "After that, the operator " + got
 	}
 	last := requests[len(requests)-1]
 	text := strings.TrimSpace(fmt.Sprintf("After that, the operator sent %d requests, the last: %s %s %s %d %s",
 		len(requests), last.Verb, last.FullResource(), last.Name, last.Code, last.Effect))
 	if last.Message != "" {
 		return text + ": " + last.Message
+	}
+	if event.N > last.N {
+		return text + ". Then it " + got
 	}
 	return text + "."
 }

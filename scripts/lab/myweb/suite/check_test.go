@@ -185,6 +185,13 @@ func TestWhatFollowedAnAct(t *testing.T) {
 			l.Change(id, func(e *ledger.Entry) { e.Code, e.Message = 403, "not allowed" })
 			l.End(id)
 		},
+		"After that, the operator sent 1 requests, the last: update mywebs web 200 moved. Then it got the event ConfigMap " +
+			"web DELETED and sent no request.": func(l *ledger.Ledger, watch int) {
+			id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "mywebs", Namespace: "check", Name: "web"}, nil)
+			l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect = 200, ledger.Moved })
+			l.End(id)
+			l.Deliver(watch, []wire.Event{deleted})
+		},
 	} {
 		o := outcomeOf(t, time.Minute, func(t *T) {
 			l := t.Fixture.Ledger

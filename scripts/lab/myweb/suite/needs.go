@@ -57,6 +57,7 @@ func (t *T) WantStatus() {
 		}
 		t.fail(found.end, "expected status; but "+t.Operator.finding+": the checks that need it are skipped, the others "+
 			"judge the objects")
+		t.did, t.reaction = found.did, found.reaction
 		runtime.Goexit()
 	}
 }
@@ -93,6 +94,7 @@ func (t *T) survey() {
 		}
 		o.surveyed, o.owns = true, t.ownsChildren(web)
 		o.found.namespace, o.found.end = t.Namespace, t.Fixture.Ledger.Newest()
+		o.found.did, o.found.reaction = t.act.text, t.reactionTo(t.act)
 		o.finding = "the program does not write status"
 		if attempts > 0 {
 			o.finding = fmt.Sprintf("the program writes a status in which a MyWeb that is served is not completed for its "+
