@@ -140,6 +140,9 @@ func (c Course) Progress(w io.Writer, s State) {
 	}
 }
 
+// Reflowed is the story, with a line for each paragraph.
+func (e Exercise) Reflowed() string { return reflowed(e.Story) }
+
 // PrintStory writes the story of an exercise, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
