@@ -110,6 +110,9 @@ func servedAnyway(t *suite.T, meanwhile func()) {
 func refusedOnce(t *suite.T) {
 	each(t, proxy.Rule{Times: 1, Do: proxy.Refuse(500, 0)}, written...)
 	t.Create("web", suite.Sample())
+	for _, k := range suite.Kinds {
+		t.Reaction("the "+suite.KindOf[k]+" is created", 0, func() error { return t.Another(k, "web", "") })
+	}
 	t.Completed("web")
 }
 

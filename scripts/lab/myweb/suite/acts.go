@@ -33,24 +33,16 @@ func (t *T) Act(format string, args ...any) {
 	t.act = next
 }
 
-// kindOf is the kind of a resource.
-func kindOf(resource string) string {
-	if kind := KindOf[resource]; kind != "" {
-		return kind
-	}
-	return WebKind.Kind
-}
-
 // reactionTo describes what the operator got and sent after an act.
 func (t *T) reactionTo(to act) string {
-	if to.text == "" {
-		return ""
-	}
 	event, requests := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace), t.Requests(to.mark)
 	got := fmt.Sprintf("got the event %s %s %s and sent no request.", event.Kind, event.Name, event.Type)
-	if len(requests) == 0 && event.N <= to.n {
+	switch {
+	case to.text == "":
+		return ""
+	case len(requests) == 0 && event.N <= to.n:
 		return "After that, the operator got no event and sent no request."
-	} else if len(requests) == 0 {
+	case len(requests) == 0:
 		return "After that, the operator " + got
 	}
 	last := requests[len(requests)-1]
