@@ -121,6 +121,8 @@ func (t *T) varying(e ledger.Entry) string {
 		}
 		lines = append(lines, line)
 	}
+	byCluster := func(line string) int { return strings.Count(line, "(written by kube-") }
+	slices.SortStableFunc(lines, func(a, b string) int { return byCluster(a) - byCluster(b) }) // these often follow from others
 	return strings.Join(lines[:min(len(lines), 3)], ", ")
 }
 
