@@ -31,8 +31,8 @@ func failed(verdicts []Verdict) []Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), Verdict.Passed)
 }
 
-// sentences returns what was expected and what happened. The lab writes both into the first line of a reason; the reason
-// of a test is the output of the test.
+// sentences returns what was expected and what happened. The lab writes both into the first line of a reason; the
+// reason of a test is the output of the test.
 func sentences(v Verdict) (expected, happened string) {
 	const mostOfTest = 4
 	lines := strings.Split(strings.TrimSpace(v.Reason), "\n")
@@ -50,7 +50,8 @@ func failureLines(v Verdict) (lines []CardLine) {
 		lines = append(lines, CardLine{"Done", v.Did})
 	}
 	expected, happened := sentences(v)
-	return append(lines, CardLine{"Expected", expected}, CardLine{"Happened", strings.TrimSpace(happened + "\n" + v.Reaction)})
+	happened = strings.TrimSpace(happened + "\n" + v.Reaction)
+	return append(lines, CardLine{"Expected", expected}, CardLine{"Happened", happened})
 }
 
 // Card returns the card of a report; next is the exercise after it, if there is one.
@@ -74,7 +75,8 @@ func (r Report) Card(next string) Card {
 	return c
 }
 
-// failing distinguishes the failures of a reader's files: what happened may vary with the time, what was expected does not.
+// failing distinguishes the failures of a reader's files. What happened may vary with the time, what was expected does
+// not.
 func (r Report) failing() string {
 	bad := failed(slices.Concat(r.Own, r.Earlier))
 	switch {

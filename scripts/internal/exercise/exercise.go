@@ -235,7 +235,8 @@ func (e Exercise) check(root string) error {
 	patterns := []string{e.Fails}
 	for _, w := range e.Wrong {
 		if w.Mistake != "" {
-			want(slices.ContainsFunc(mistakes, func(m Wrong) bool { return m.Name == w.Mistake }), "mistakes.yaml has no %q", w.Mistake)
+			isIt := func(m Wrong) bool { return m.Name == w.Mistake }
+			want(slices.ContainsFunc(mistakes, isIt), "mistakes.yaml has no %q", w.Mistake)
 			continue
 		}
 		want(w.Name != "" && w.Hint != "" && len(w.Replace) > 0, "wrong answer %q wants a name, a hint and replace", w.Name)
@@ -304,8 +305,8 @@ func recognise(known []Wrong, failure, source string) (some []Wrong) {
 		return regexp.MustCompile(`(?m)` + pattern).FindStringSubmatchIndex(text)
 	}
 	for _, w := range known {
-		says := find(w.Says, failure)
-		if w.Mistake != "" || says == nil || find(w.Source, source) == nil || w.Lacks != "" && find(w.Lacks, source) != nil {
+		says, isThere := find(w.Says, failure), find(w.Source, source) != nil
+		if w.Mistake != "" || says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
 			continue
 		}
 		w.Hint = string(regexp.MustCompile(`(?m)`+w.Says).ExpandString(nil, w.Hint, failure, says))

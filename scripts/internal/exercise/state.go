@@ -79,7 +79,8 @@ func (s *State) Take(e Exercise) {
 	}
 }
 
-// Judged records the report of an exercise's files, by their digest. The hints begin anew when the failure is another one.
+// Judged records the report of an exercise's files, by their digest. The hints begin anew when the failure is another
+// one.
 func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 	const mostOfFailure = 8000
 	if s.Failure = r.Failure(); len(s.Failure) > mostOfFailure {

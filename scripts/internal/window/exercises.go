@@ -81,7 +81,8 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " ")}
+	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(),
+		Editor: strings.Join(editor(), " ")}
 	if state.Current == e.ID {
 		task.Card = state.Card
 	}

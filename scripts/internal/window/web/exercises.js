@@ -88,7 +88,7 @@ export class Exercises {
       element("p", {}, open, " ", element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)),
       ...buttons, verdict, task.card ? cardOf(task.card) : "",
       task.verdict ? element("p", {}, element("button", { type: "button", click: () => this.replay(task.id) },
-        "Watch the last check step by step"), ` It ${task.verdict.passed ? "✓ passed" : "✗ failed"} ${task.verdict.check}.`) : "",
+        "Watch the last check step by step"), ` It ${task.verdict.passed ? "✓ passed" : "✗ failed"}.`) : "",
       task.difference
         ? element("details", {}, element("summary", {}, "What you have changed since the beginning"), difference(task.difference))
         : element("p", { class: "note" }, task.begun ? "You have changed nothing yet." : ""));

@@ -121,8 +121,9 @@ func (t *T) varying(e ledger.Entry) string {
 		}
 		lines = append(lines, line)
 	}
-	byCluster := func(line string) int { return strings.Count(line, "(written by kube-") }
-	slices.SortStableFunc(lines, func(a, b string) int { return byCluster(a) - byCluster(b) }) // these often follow from others
+	slices.SortStableFunc(lines, func(a, b string) int { // a field of the cluster's controllers often follows from another
+		return strings.Count(a, "(written by kube-") - strings.Count(b, "(written by kube-")
+	})
 	return strings.Join(lines[:min(len(lines), 3)], ", ")
 }
 
