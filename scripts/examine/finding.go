@@ -118,8 +118,8 @@ type experiment struct {
 // experiments are in the order of risk: what loses data or stops comes before what costs, or is a choice.
 var experiments = []experiment{
 	{"creation", "Cost of a creation", 1,
-		"Every write is a write to etcd and an event for every watcher, also a write that changes nothing. " +
-			"Others compare desired with observed state first, or use server-side apply and a cache; reads come from " +
+		"Every change is a write to etcd and an event for every watcher, and a write that changes nothing is still a " +
+			"request. Others compare desired with observed state first, or use server-side apply and a cache; reads come from " +
 			"informers.", creation},
 	{"steady-state", "Steady state", 2,
 		"With thousands of objects, requests without a change for each of them overload an API server. " +

@@ -291,7 +291,7 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 		return err
 	}
 	r.Print(os.Stdout, e, verbose)
-	if err := remember(c, e, s, files, r); err != nil {
+	if err := c.Judged(e, s, files, r); err != nil {
 		return err
 	}
 	if !there {
@@ -308,7 +308,7 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 
 // examine runs the check of an exercise, or of a bug.
 func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbose bool) (exercise.Report, error) {
-	c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
+	c.Known = func(own []exercise.Verdict) { exercise.PrintOwn(os.Stdout, own, verbose) }
 	if t.bug != nil {
 		fmt.Println(t.Title)
 		return c.CheckBug(ctx, *t.bug)
@@ -320,21 +320,6 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbos
 	}
 	fmt.Printf("%s  %s\n", t.ID, t.Title)
 	return c.Check(ctx, t.Exercise)
-}
-
-// remember keeps the result of a check for the next command.
-func remember(c exercise.Course, e exercise.Exercise, s exercise.State, files string, r exercise.Report) error {
-	if s.Failure = r.Failure(); len(s.Failure) > 8000 {
-		s.Failure = s.Failure[:8000]
-	}
-	if wrong, _ := c.Wrong(e, s.Failure); wrong.Name != s.Wrong {
-		s.Hints, s.Wrong = 0, wrong.Name // another answer has another hint
-	}
-	if r.Passed() {
-		s.Passed[e.ID] = time.Now().Format(time.RFC3339)
-		s.Solved = files
-	}
-	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
 
 // watch checks now, and again whenever a file in work/ has changed and then stays unchanged for a moment.

@@ -132,8 +132,9 @@ func TestALearnersSession(t *testing.T) {
 	l.does(true, "exercise --ex 4.3", "Children that come back", "A user deletes the ConfigMap", mine)
 	l.copies("04-controller-runtime/stages/3-own/main.go", mine)
 	l.edits(mine, watch, "")
-	l.does(false, "check", "failed  behaviour/05-deleted-configmap", "expected that the ConfigMap is back; but the operator",
-		"Where to look: "+mine, "make watch EX=04.3")
+	l.does(false, "check", "failed  behaviour/05-deleted-configmap", "Done:        a user deleted ConfigMap web",
+		"Expected:    the ConfigMap is back", "Happened:    ", "got no event and sent no request", "Where:       "+mine,
+		"make watch EX=04.3", "All details:")
 	l.does(true, "watch --ex 04.3", "04.3: failed", "create configmaps web 201 moved", ">>> here it differed: expected that")
 	l.does(false, "watch --ex 04.4", "make check EX=04.4")
 	l.does(true, "hint", "your program does not watch")
@@ -311,7 +312,7 @@ func TestNothingIsLostByCtrlC(t *testing.T) {
 	before := testkit.Read(t, filepath.Join(l.root, mine))
 	l.interrupted("check", "04.2  Children that are created")
 	l.interrupted("check", "starting a control plane")
-	l.does(false, "check", "failed  behaviour/01-pods-apart", "Where to look: "+mine)
+	l.does(false, "check", "failed  behaviour/01-pods-apart", "Where:       "+mine)
 	data, err := os.ReadFile(filepath.Join(l.root, ".workshop/lab/cluster/kube-apiserver.pid"))
 	testkit.Must(t, err)
 	var apiserver struct{ PID int }

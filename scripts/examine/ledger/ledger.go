@@ -133,14 +133,14 @@ type Ledger struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	entries []*Entry // nil for a forgotten entry
-	first   int      // how many entries before these were forgotten
-	bounded bool     // forgets requests that have ended
-	order   int      // number of requests and events so far
-	learnt  int      // number of calls of Learn so far
-	events  map[delivery]time.Time
-	known   *lru.Cache    // a history by UID
-	changed chan struct{} // closed and replaced when anything changes
+	entries []*Entry                 // nil for a forgotten entry
+	first   int                      // how many entries before these were forgotten
+	bounded bool                     // forgets requests that have ended
+	order   int                      // number of requests and events so far
+	learnt  int                      // number of calls of Learn so far
+	events  map[delivery]loop.Record // the newest
+	known   *lru.Cache               // a history by UID
+	changed chan struct{}            // closed and replaced when anything changes
 	copy    func(loop.Record)
 }
 
@@ -161,7 +161,7 @@ func New(clock func() time.Time) *Ledger {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &Ledger{now: clock, known: lru.New(0), events: map[delivery]time.Time{},
+	return &Ledger{now: clock, known: lru.New(0), events: map[delivery]loop.Record{},
 		changed: make(chan struct{})}
 }
 
@@ -341,8 +341,8 @@ func (l *Ledger) Newest() int {
 	return l.order
 }
 
-// Delivered is when a user got the newest event about a namespace; the zero time when there was none.
-func (l *Ledger) Delivered(user, namespace string) time.Time {
+// Delivered is the newest event about a namespace that a user got; an empty record when there was none.
+func (l *Ledger) Delivered(user, namespace string) loop.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.events[delivery{user, namespace}]

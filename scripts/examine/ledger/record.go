@@ -44,13 +44,14 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 			continue
 		}
 		l.order++
-		if !l.bounded {
-			l.events[delivery{watch.User, event.Namespace}] = l.now()
-		}
-		l.record(watch, loop.Record{Is: loop.Event, N: l.order, Time: l.now(), Type: event.Type,
+		r := loop.Record{Is: loop.Event, N: l.order, Time: l.now(), Type: event.Type,
 			Group: watch.Group, Version: watch.Version, Resource: watch.Resource, Kind: event.Kind,
 			Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion,
-		}.With(watch.Peer))
+		}.With(watch.Peer)
+		if !l.bounded {
+			l.events[delivery{watch.User, event.Namespace}] = r
+		}
+		l.record(watch, r)
 	}
 }
 

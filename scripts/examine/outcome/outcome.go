@@ -36,6 +36,10 @@ type Result struct {
 	// Reason lists the differences, or is the reason why the check was skipped; the first line suffices for a short
 	// message.
 	Reason string `json:"reason,omitempty"`
+	// Did is what a user did before the first difference, or the lab in the place of a user. Reaction is what the program
+	// got and sent after it.
+	Did      string `json:"did,omitempty"`
+	Reaction string `json:"reaction,omitempty"`
 	// Evidence has details: requests, status, the program's last lines.
 	Evidence []string `json:"evidence"`
 	// Namespace is the check's own namespace in the ledger. At and End are numbers of records: of the difference, and of

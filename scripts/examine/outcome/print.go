@@ -1,29 +1,48 @@
 package outcome
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/mitchellh/go-wordwrap"
+	"golang.org/x/term"
 
 	"example.com/operator-workshop/scripts/examine/output"
 )
 
-// Columns is the width of the output.
+// Columns is the greatest width of the output.
 const Columns = 100
+
+// width is the width of the terminal, if there is one, up to Columns.
+func width() int {
+	if columns, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && columns > 0 {
+		return min(columns, Columns)
+	}
+	return Columns
+}
 
 // margin is the margin below the first line of a result.
 const margin = "          "
 
-// Wrap writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole. A checked
-// program may have printed the text.
+// leastText is the least width of a text beside its margin, also in a narrow terminal.
+const leastText = 20
+
+// Wrap writes a text with a margin, in lines that fit. A word is cut only when it is longer than a line, as in JSON. A
+// checked program may have printed the text.
 func Wrap(w io.Writer, margin, text string) {
-	text = wordwrap.WrapString(output.Lines(strings.TrimRight(text, "\n")), uint(Columns-len(margin)))
+	most := max(width()-len(margin), leastText)
+	text = wordwrap.WrapString(output.Lines(strings.TrimRight(text, "\n")), uint(most))
 	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintln(w, strings.TrimRight(margin+line, " "))
+		rest := []rune(line)
+		for ; len(rest) > most; rest = rest[most:] {
+			fmt.Fprintln(w, margin+string(rest[:most]))
+		}
+		fmt.Fprintln(w, strings.TrimRight(margin+string(rest), " "))
 	}
 }
 
@@ -54,8 +73,23 @@ func (r Result) Print(w io.Writer, verbose bool) {
 		evidence = brief(evidence)
 	}
 	for _, line := range evidence {
-		Wrap(w, margin+"| ", line)
+		Wrap(w, margin+"| ", plain(line))
 	}
+}
+
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// plain writes the fields at the end of a line of a log without the quotes and escapes of JSON.
+func plain(line string) string {
+	at := strings.Index(line, `{"`)
+	if at < 0 || !json.Valid([]byte(line[at:])) {
+		return line
+	}
+	fields := strings.TrimSuffix(line[at+1:], "}")
+	return line[:at] + quoted.ReplaceAllStringFunc(fields, func(text string) string {
+		_ = json.Unmarshal([]byte(text), &text)
+		return text
+	})
 }
 
 // mostEvidence is how many lines of evidence are shown unless more is asked for.
@@ -75,7 +109,7 @@ var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
 func brief(lines []string) []string {
 	lines = unrepeated(slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString))
 	for n, line := range lines {
-		lines[n] = whoseLog.ReplaceAllString(line, "{")
+		lines[n] = strings.TrimSuffix(whoseLog.ReplaceAllString(line, "{"), "\t{}")
 	}
 	if more := len(lines) - mostEvidence; more > 0 {
 		lines = append(lines[:mostEvidence], fmt.Sprintf("… %d more lines: VERBOSE=1", more))

@@ -9,7 +9,7 @@ func TestLinesAreCutBetweenWords(t *testing.T) {
 	word := strings.Repeat("ü", 48)
 	var out strings.Builder
 	Wrap(&out, "  | ", word+" "+word[2:]+" "+word+"\n\n"+word+word+word+" b\n")
-	want := "  | " + word + " " + word[2:] + "\n  | " + word + "\n  |\n  | " + word + word + word + "\n  | b\n"
+	want := "  | " + word + " " + word[2:] + "\n  | " + word + "\n  |\n  | " + word + word + "\n  | " + word + "\n  | b\n"
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)
 	}
@@ -54,5 +54,17 @@ func TestResultsFitTheScreen(t *testing.T) {
 	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, "and more") ||
 		strings.Count(got, "a sentence") != 40 {
 		t.Errorf("something is lost:\n%s", out.String())
+	}
+}
+
+func TestALogWithoutJSON(t *testing.T) {
+	for line, want := range map[string]string{
+		`x	ERROR	Reconciler error	{"error": "configmaps \"web\" not found", "n": 3}`: `x	ERROR	Reconciler error	error: configmaps "web" not found, n: 3`,
+		`completed {"a": not JSON}`: `completed {"a": not JSON}`,
+		`update webs 200 same`:      `update webs 200 same`,
+	} {
+		if got := plain(line); got != want {
+			t.Errorf("%s is written as %s, want %s", line, got, want)
+		}
 	}
 }

@@ -30,8 +30,8 @@ type Report struct {
 	// loop.
 	Loop []string `json:",omitempty"`
 	Kept bool     `json:",omitempty"`
-	// shown are the exercise's own verdicts that Course.Known has received.
-	shown int
+	// shown means that Course.Known has received the exercise's own verdicts.
+	shown bool
 }
 
 // Passed reports whether all checks passed.
@@ -48,7 +48,7 @@ func (r Report) Failure() string {
 	}
 	for _, v := range slices.Concat(r.Own, r.Earlier) {
 		if !v.Passed() {
-			text = append(text, v.Check+": "+string(v.Verdict), v.Reason, strings.Join(v.Evidence, "\n"))
+			text = append(text, v.Check+": "+string(v.Verdict), v.Reason, v.Reaction, strings.Join(v.Evidence, "\n"))
 		}
 	}
 	return strings.Join(text, "\n")
@@ -61,9 +61,9 @@ type Course struct {
 	All   []Exercise
 	// Plane starts a control plane, unless it runs, and returns its kubeconfig. The lab finds that control plane, too.
 	Plane func(context.Context) (kubeconfig string, err error)
-	// Known, when set, gets the verdicts of an exercise's own check as soon as the lab has them: the checks of earlier
-	// exercises take longer.
-	Known func(Verdict)
+	// Known, when set, gets the verdicts of an exercise's own check as soon as the lab has all of them: the checks of
+	// earlier exercises take longer.
+	Known func([]Verdict)
 	// Checks is the folder that keeps the loop of the last check of each exercise; when it is empty, no loop is kept.
 	Checks string
 }
@@ -150,12 +150,20 @@ func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, o
 	return c.keep(ctx, e, ledger, r)
 }
 
-// known passes the verdicts of an exercise's own check to Known.
+// known passes the verdicts of an exercise's own check to Known, in the order of the experiments.
 func (c Course) known(own []string, built time.Time, r *Report) func(string, Verdict) {
+	all := map[string]Verdict{}
 	return func(_ string, v Verdict) {
-		if slices.Contains(own, v.Check) && c.Known != nil {
-			c.Known(v)
-			r.First, r.shown = time.Since(built), r.shown+1
+		if !slices.Contains(own, v.Check) || c.Known == nil {
+			return
+		}
+		if all[v.Check] = v; len(all) == len(own) {
+			var sorted []Verdict
+			for _, check := range own {
+				sorted = append(sorted, all[check])
+			}
+			c.Known(sorted)
+			r.First, r.shown = time.Since(built), true
 		}
 	}
 }

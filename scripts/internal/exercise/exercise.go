@@ -3,6 +3,7 @@ package exercise
 
 import (
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/examine/strictyaml"
 )
@@ -48,8 +51,12 @@ import (
 //	    source: SetControllerReference  # a part of its source, and
 //	    lacks: Owns\(                # a part that is missing: regular expressions; all given ones must agree
 //	    hint: The ConfigMap has an owner, but the operator does not watch it.
+//	  - name: swapped arguments
+//	    replace: […]
+//	    mistake: owner and child are swapped  # an entry of mistakes.yaml recognises it, and has the hint
 //
-// A wrong answer must be recognised by its own entry and by no other. `make exercises-verify` proves it.
+// A wrong answer must be recognised by its own entry and by no other, or by the entry of mistakes.yaml that it names.
+// `make exercises-verify` proves it.
 const File = "exercises.yaml"
 
 // An Exercise is a task, the check that judges it, and help. File describes its fields.
@@ -128,8 +135,20 @@ type Wrong struct {
 	Says    string    `json:"says,omitempty"`
 	Source  string    `json:"source,omitempty"`
 	Lacks   string    `json:"lacks,omitempty"`
-	Hint    string    `json:"hint"`
+	Hint    string    `json:"hint,omitempty"`
+	Mistake string    `json:"mistake,omitempty"`
 }
+
+//go:embed mistakes.yaml
+var mistakesFile []byte
+
+// mistakes are known mistakes in all exercises. A hint may have groups of the pattern says, such as ${field}.
+var mistakes = func() (all []Wrong) {
+	if err := yaml.UnmarshalStrict(mistakesFile, &all); err != nil {
+		panic(fmt.Errorf("read mistakes.yaml: %w", err))
+	}
+	return all
+}()
 
 // Replace changes a text that occurs exactly once in a file.
 type Replace struct {
@@ -215,6 +234,11 @@ func (e Exercise) check(root string) error {
 	want(len(e.Wrong) >= 2, "it wants at least two known wrong answers")
 	patterns := []string{e.Fails}
 	for _, w := range e.Wrong {
+		if w.Mistake != "" {
+			isIt := func(m Wrong) bool { return m.Name == w.Mistake }
+			want(slices.ContainsFunc(mistakes, isIt), "mistakes.yaml has no %q", w.Mistake)
+			continue
+		}
 		want(w.Name != "" && w.Hint != "" && len(w.Replace) > 0, "wrong answer %q wants a name, a hint and replace", w.Name)
 		want(w.Says != "" || w.Source != "" || w.Lacks != "", "wrong answer %q wants says, source or lacks", w.Name)
 		patterns = append(patterns, w.Says, w.Source, w.Lacks)
@@ -267,14 +291,26 @@ func before(all []Exercise, e Exercise) (some []Exercise) {
 	return some
 }
 
-// Recognise returns the known wrong answers that match a failure and its source.
-func (e Exercise) Recognise(failure, source string) (some []Wrong) {
-	matches := func(pattern, text string) bool { return regexp.MustCompile(`(?m)` + pattern).MatchString(text) }
-	for _, w := range e.Wrong {
-		if (w.Says == "" || matches(w.Says, failure)) && (w.Source == "" || matches(w.Source, source)) &&
-			(w.Lacks == "" || !matches(w.Lacks, source)) {
-			some = append(some, w)
+// Recognise returns the known wrong answers that match a failure and its source. When none matches, it returns the
+// mistakes that match.
+func (e Exercise) Recognise(failure, source string) []Wrong {
+	if own := recognise(e.Wrong, failure, source); len(own) > 0 {
+		return own
+	}
+	return recognise(mistakes, failure, source)
+}
+
+func recognise(known []Wrong, failure, source string) (some []Wrong) {
+	find := func(pattern, text string) []int {
+		return regexp.MustCompile(`(?m)` + pattern).FindStringSubmatchIndex(text)
+	}
+	for _, w := range known {
+		says, isThere := find(w.Says, failure), find(w.Source, source) != nil
+		if w.Mistake != "" || says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
+			continue
 		}
+		w.Hint = string(regexp.MustCompile(`(?m)`+w.Says).ExpandString(nil, w.Hint, failure, says))
+		some = append(some, w)
 	}
 	return some
 }

@@ -258,3 +258,34 @@ func TestEachBugHasHints(t *testing.T) {
 		}
 	}
 }
+
+// TestSignaturesInStories: a story shows the functions that it names as the sources have them, and the terminal keeps
+// their lines.
+func TestSignaturesInStories(t *testing.T) {
+	c := newCourse(t)
+	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	sources, shown := map[string]string{}, 0
+	for _, e := range c.All {
+		_, code, found := strings.Cut(e.Story, "\n    func ")
+		if !found {
+			continue
+		}
+		if sources[e.Chapter] == "" {
+			files, err := read(filepath.Join(c.Root, e.Chapter, "internal"), "internal")
+			testkit.Must(t, err)
+			sources[e.Chapter] = oneLine(source(files))
+		}
+		for signature := range strings.SplitSeq(code, "\n    func ") {
+			shown++
+			if !strings.Contains(sources[e.Chapter], "func "+oneLine(signature)+" {") {
+				t.Errorf("%s: no file has func %s", e.ID, oneLine(signature))
+			}
+		}
+		if !strings.HasSuffix(reflowed(e.Story), strings.TrimRight("\n    func "+code, "\n")) {
+			t.Errorf("%s: the terminal shows\n%s", e.ID, reflowed(e.Story))
+		}
+	}
+	if shown < 10 {
+		t.Errorf("the stories show %d functions", shown)
+	}
+}

@@ -140,7 +140,7 @@ func needNoStatus(checks []string) bool {
 func (j Judge) Lab(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
 	map[string][]Verdict, error) {
 	var known atomic.Int32
-	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 5*time.Second)()
+	defer j.wait(func() string { return checking(int(known.Load()), jobs) }, 5*time.Second)()
 	input, err := json.Marshal(jobs)
 	if err != nil {
 		return nil, err
@@ -195,6 +195,18 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, ledger string, each func(job
 			"Run the same command again: it starts the missing parts again", errors.Join(wrong...))
 	}
 	return all, nil
+}
+
+// checking names the check that runs. The number of some sets of checks is known only to the lab.
+func checking(known int, jobs []Job) string {
+	all := 0
+	for _, job := range jobs {
+		if slices.Contains(job.Checks, outcome.Fast) || slices.Contains(job.Checks, outcome.Behaviours) {
+			return fmt.Sprintf("running the checks, %d are done", known)
+		}
+		all += len(job.Checks)
+	}
+	return fmt.Sprintf("running check %d of %d", min(known+1, all), all)
 }
 
 // Test runs the exercise's Go tests as if their files were in the work folder.

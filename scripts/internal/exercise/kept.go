@@ -43,7 +43,8 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) 
 		elsewhere := r.Namespace != "" && r.Namespace != counts.Namespace && !r.IsHousekeeping()
 		return elsewhere || r.Name == ofEachNamespace || counts.End > 0 && r.N > counts.End
 	})
-	j := loop.Judgement{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: counts.Reason,
+	message, _, _ := strings.Cut(counts.Reason, "\n")
+	j := loop.Judgement{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: message,
 		At: lastOf(records, counts.At)}
 	if err := ways(c.Kept(e).Write(records, j)); err != nil {
 		return err
@@ -111,6 +112,5 @@ func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func()
 
 // mark writes the difference.
 func mark(w io.Writer, j loop.Judgement) {
-	first, _, _ := strings.Cut(j.Message, "\n")
-	outcome.Wrap(w, ">>> ", "here it differed: "+first)
+	outcome.Wrap(w, ">>> ", "here it differed: "+j.Message)
 }

@@ -28,42 +28,45 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		outcome.Wrap(w, "", note)
 	}
 	if r.Compile != nil {
-		fmt.Fprintln(w, r.Compile)
+		outcome.Wrap(w, "", r.Compile.Error())
 		return
 	}
 	if e.ID == CapstoneID {
 		scoreOf(r.Own).print(w, verbose)
 		return
 	}
-	for _, v := range r.Own[min(r.shown, len(r.Own)):] {
-		v.Print(w, verbose)
+	if !r.shown {
+		PrintOwn(w, r.Own, verbose)
 	}
-	passed := 0
-	for _, v := range r.Earlier {
-		if v.Passed() {
-			passed++
-		} else {
-			v.Print(w, verbose)
-		}
-	}
-	if len(r.Earlier) > 0 {
-		fmt.Fprintf(w, "  of the checks before it, %d of %d passed\n", passed, len(r.Earlier))
+	if bad := failed(r.Earlier); verbose || len(bad) > 0 && len(failed(r.Own)) == 0 {
+		PrintOwn(w, bad, verbose)
 	}
 	if r.Passed() {
+		if len(r.Earlier) > 0 {
+			fmt.Fprintf(w, "  the %d checks before it passed, too\n", len(r.Earlier))
+		}
 		r.printLoop(w, e)
 		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
 		return
 	}
-	if r.Kept {
-		fmt.Fprintf(w, "Watch it fail: make watch EX=%s\n", shortID(e))
+	r.printHelp(w, e)
+}
+
+// printHelp writes what a reader can do after a failure.
+func (r Report) printHelp(w io.Writer, e Exercise) {
+	if more := len(failed(r.Own)) + len(failed(r.Earlier)) - 1; more > 0 {
+		fmt.Fprintf(w, "  %d more checks failed; they often follow from the first.\n", more)
 	}
+	where := e.Path()
 	if IsBug(e.ID) {
-		outcome.Wrap(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make hint` helps, "+
-			"`make solution` shows the fault. (%s)", r.times()))
-		return
+		where = "work/bug; `make bug` says in which order. `make solution` shows the fault."
 	}
-	outcome.Wrap(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps.", e.Path()))
-	fmt.Fprintf(w, "(%s)\n", r.times())
+	help := []CardLine{{"Where", where}, {"Hint", "make hint"}}
+	if r.Kept {
+		help = append(help, CardLine{"Watch it", "make watch EX=" + shortID(e)})
+	}
+	printLines(w, append(help, CardLine{"All details", "make check VERBOSE=1"}))
+	fmt.Fprintf(w, "  (%s)\n", r.times())
 }
 
 // printLoop writes an excerpt of the loop of a passed check.
@@ -136,6 +139,9 @@ func (c Course) Progress(w io.Writer, s State) {
 		fmt.Fprintln(w, "All exercises are done. Go on with make check EX=capstone and the bugs.")
 	}
 }
+
+// Reflowed is the story, with a line for each paragraph.
+func (e Exercise) Reflowed() string { return reflowed(e.Story) }
 
 // PrintStory writes the story of an exercise, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -29,8 +31,10 @@ type State struct {
 	Solved string `json:"solved,omitempty"`
 	// Failure is the output of the last check of the current exercise. It selects the matching hint.
 	Failure string `json:"failure,omitempty"`
-	// Wrong is the known wrong answer that the last check recognised.
-	Wrong string `json:"wrong,omitempty"`
+	// Failing names this failure, and the known wrong answer that it looks like. Another failure has other hints.
+	Failing string `json:"failing,omitempty"`
+	// Card is the card of the last check of the current exercise.
+	Card *Card `json:"card,omitempty"`
 }
 
 func (w Workspace) statePath() string { return filepath.Join(w.Work, ".state.yaml") }
@@ -68,11 +72,35 @@ func (w Workspace) SetState(s State) error {
 // Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {
 	if s.Current != e.ID {
-		s.Current, s.Hints, s.Failure, s.Wrong = e.ID, 0, "", ""
+		s.Current, s.Hints, s.Failure, s.Failing, s.Card = e.ID, 0, "", "", nil
 	}
 	if idPattern.MatchString(e.ID) {
 		s.Exercise = e.ID
 	}
+}
+
+// Judged records the report of an exercise's files, by their digest. The hints begin anew when the failure is another
+// one.
+func (c Course) Judged(e Exercise, s State, files string, r Report) error {
+	const mostOfFailure = 8000
+	if s.Failure = r.Failure(); len(s.Failure) > mostOfFailure {
+		s.Failure = s.Failure[:mostOfFailure]
+	}
+	wrong, _ := c.Wrong(e, s.Failure)
+	if failing := strings.TrimSpace(r.failing() + "\n" + wrong.Name); failing != s.Failing {
+		s.Hints, s.Failing = 0, failing
+	}
+	if r.Passed() {
+		s.Passed[e.ID] = c.Now().Format(time.RFC3339)
+		s.Solved = files
+	}
+	text := ""
+	if next, ok := c.Next(s); ok {
+		text = next.ID + " " + next.Title
+	}
+	card := r.Card(text)
+	s.Card, card.Time = &card, c.Now()
+	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
 
 // Digest returns a digest of the reader's files as they are now.

@@ -257,14 +257,27 @@ func (c Course) judge(t *trial, n *Counts) error {
 		if t.report.Passed() {
 			return errors.New("the check passes on it")
 		}
-		var names []string
-		for _, w := range t.e.Recognise(failure, source(t.files)) {
-			names = append(names, w.Name)
-		}
-		if own := strings.TrimPrefix(t.what, "wrong: "); len(names) != 1 || names[0] != own {
-			return fmt.Errorf("it is recognised as %q:\n%s", names, failure)
+		if err := t.recognised(failure); err != nil {
+			return err
 		}
 		n.Wrong++
+	}
+	return nil
+}
+
+// recognised returns an error unless the entry of a wrong answer, and no other, recognises it. When its entry names a
+// mistake, the mistake must be the first that matches.
+func (t *trial) recognised(failure string) error {
+	var names []string
+	for _, w := range t.e.Recognise(failure, source(t.files)) {
+		names = append(names, w.Name)
+	}
+	own := strings.TrimPrefix(t.what, "wrong: ")
+	if at := slices.IndexFunc(t.e.Wrong, func(w Wrong) bool { return w.Name == own }); t.e.Wrong[at].Mistake != "" {
+		own, names = t.e.Wrong[at].Mistake, names[:min(len(names), 1)]
+	}
+	if len(names) != 1 || names[0] != own {
+		return fmt.Errorf("it is recognised as %q, want %q:\n%s", names, own, failure)
 	}
 	return nil
 }

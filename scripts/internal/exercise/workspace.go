@@ -21,7 +21,7 @@ import (
 type Workspace struct {
 	// Root is the checkout, Work the folder; messages call it work/.
 	Root, Work string
-	// Now is the clock that names saved copies.
+	// Now is the clock: it names saved copies, and the time of a pass.
 	Now func() time.Time
 }
 

@@ -39,6 +39,8 @@ type Task struct {
 	// Path is the file to edit, Difference has the reader's changes since the exercise began.
 	Path       string `json:"path"`
 	Difference string `json:"difference"`
+	// Card is the card of the last check, as the terminal shows it.
+	Card *exercise.Card `json:"card,omitempty"`
 	// Verdict is that of the last check, which can be watched.
 	Verdict *Verdict `json:"verdict,omitempty"`
 	// Editor is the command that the button runs, empty when there is none.
@@ -79,7 +81,11 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Story, Path: e.Path(), Editor: strings.Join(editor(), " ")}
+	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(),
+		Editor: strings.Join(editor(), " ")}
+	if state.Current == e.ID {
+		task.Card = state.Card
+	}
 	all := s.verdicts()
 	if at := slices.IndexFunc(all, func(v Verdict) bool { return v.Exercise == e.ID }); at >= 0 {
 		task.Verdict = &all[at]

@@ -470,3 +470,16 @@ func TestEveryFoldOfThePagesIsFolded(t *testing.T) {
 		t.Errorf("the pages have %d folds", folds)
 	}
 }
+
+// TestTheCardOfTheLastCheck: the window shows what the terminal has printed, of the current exercise.
+func TestTheCardOfTheLastCheck(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	r := exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", r))
+	if _, body := f.get(t, "http://"+f.host()+"/exercises/04.1"); !strings.Contains(body, `{"label":"Expected","text":"it is back"}`) {
+		t.Error(body)
+	}
+}

@@ -94,6 +94,8 @@ var behaviourChecks = []suite.Check{
 		Title: "an operator that is killed in the middle of an update finishes it"},
 	{ID: "behaviour/13-conflict", Fast: true, Run: conflict(2, written...),
 		Title: "a conflict (409) is tried again, and is not an error"},
+	{ID: "behaviour/13-refused-once", Run: refusedOnce,
+		Title: "a write that the API server refuses once is sent again"},
 	{ID: "behaviour/13-backoff", Run: failing(proxy.Refuse(500, 0), suite.Kinds...),
 		Title: "a server that fails for a while is asked with backoff, and is not an error of the MyWeb"},
 	{ID: "behaviour/14-one-writes", Fast: true, Alone: true,

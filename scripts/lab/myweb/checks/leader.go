@@ -118,6 +118,7 @@ func leaderStops(t *suite.T) {
 		})})
 	t.SetPage("web-1", "<h1>The last of the old leader</h1>")
 	t.AwaitFault(slow, 1, givenBack)
+	t.Act("the replica that leads got SIGTERM")
 	t.Must(leader.Process().Signal(syscall.SIGTERM), "stop the leader")
 	takesOver(t, leader, other, mark, givenBack)
 }

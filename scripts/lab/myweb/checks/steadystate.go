@@ -63,6 +63,7 @@ func nothingAfterRestart(t *suite.T) {
 	}
 	t.AwaitQuiet(quiet)
 	mark := t.Mark()
+	t.Act("the operator was stopped and started again")
 	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
 	t.Pause(700 * time.Millisecond)
 	wantNoWrite(t, mark)
@@ -88,7 +89,7 @@ func unmanagedObjects(t *suite.T) {
 		t.Remove(k, "stranger")
 	}
 	t.Eventually("the operator has got all events", 0, func() error {
-		at := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace)
+		at := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace).Time
 		if at.IsZero() || time.Since(at) < time.Second {
 			return fmt.Errorf("the newest event came at %v", at)
 		}

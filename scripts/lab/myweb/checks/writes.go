@@ -105,6 +105,17 @@ func servedAnyway(t *suite.T, meanwhile func()) {
 	wantNoPanic(t, false)
 }
 
+// refusedOnce refuses the first write of each resource. A program that drops the error gets no event that would call its
+// reconcile again: nothing was written.
+func refusedOnce(t *suite.T) {
+	each(t, proxy.Rule{Times: 1, Do: proxy.Refuse(500, 0)}, written...)
+	t.Create("web", suite.Sample())
+	for _, k := range suite.Kinds {
+		t.Reaction("the "+suite.KindOf[k]+" is created", 0, func() error { return t.Another(k, "web", "") })
+	}
+	t.Completed("web")
+}
+
 // once disturbs the first writes of each of some resources.
 func once(r proxy.Rule, resources ...string) func(*suite.T) {
 	return func(t *suite.T) {

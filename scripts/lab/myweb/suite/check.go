@@ -95,7 +95,10 @@ type T struct {
 
 	mu       sync.Mutex
 	failures []string
-	at       int // in the ledger, of the first failure
+	at       int    // in the ledger, of the first failure
+	act      act    // the last one
+	did      string // the last act before the first failure
+	reaction string // of the operator to it
 	skipped  string
 	cleanups []func()
 	faults   []*proxy.Fault
@@ -118,7 +121,8 @@ func (t *T) fail(at int, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failures = append(t.failures, reason); len(t.failures) == 1 {
-		t.at = at
+		t.at, t.did = at, t.act.text
+		t.reaction = t.reactionTo(t.act)
 	}
 }
 
@@ -257,7 +261,16 @@ func (t *T) Changes(after int) []ledger.Entry {
 func (t *T) AwaitQuiet(window time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
-	if err := t.Fixture.Ledger.AwaitQuiet(ctx, window, t.Mine(0, wire.Writes...)); err != nil {
+	mark := t.Mark()
+	go t.cancelWhenEndless(ctx, mark, cancel)
+	err := t.Fixture.Ledger.AwaitQuiet(ctx, window, t.Mine(0, wire.Writes...))
+	if writes := t.endless(mark); err != nil && writes != nil {
+		first, last := writes[0], writes[len(writes)-1]
+		t.Unexpected(writes, "expected that the operator stops writing; but it wrote %s %s %d times in %v, and changed %s",
+			first.FullResource(), first.Name, len(writes), last.Start.Sub(first.Start).Round(time.Millisecond),
+			cmp.Or(t.varying(first), "no field"))
+		runtime.Goexit()
+	} else if err != nil {
 		t.Fatalf("expected that the operator stops writing; but it does not stop writing: %v: %s", err, Lines(t.Writes(0)))
 	}
 }
@@ -310,7 +323,7 @@ func (t *T) do() (o outcome.Result) {
 	<-done
 	o = t.check.outcome(outcome.Passed, "")
 	o.Seconds = outcome.Seconds(time.Since(begin))
-	o.Namespace, o.At, o.End = t.Namespace, t.at, end
+	o.Namespace, o.At, o.End, o.Did, o.Reaction = t.Namespace, t.at, end, t.did, t.reaction
 	switch {
 	case len(t.failures) > 0:
 		o.Verdict, o.Reason, o.Evidence = outcome.Failed, strings.Join(t.failures, "\n"), t.evidence()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -145,5 +146,83 @@ func TestTheMomentOfTheFirstFailureIsKept(t *testing.T) {
 	})
 	if o.At != 2 || o.End != 3 || o.Namespace != "check" {
 		t.Errorf("at %d of %d in %s: %s", o.At, o.End, o.Namespace, o.Reason)
+	}
+}
+
+// TestAnOperatorThatDoesNotStop checks that a loop of writes is found long before the limit of AwaitQuiet, and that its
+// moment is its first write.
+func TestAnOperatorThatDoesNotStop(t *testing.T) {
+	begin := time.Now()
+	o := outcomeOf(t, time.Minute, func(t *T) {
+		t.Act("a user created MyWeb web")
+		go func() {
+			for t.Context().Err() == nil {
+				l := t.Fixture.Ledger
+				id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "mywebs", Namespace: "check", Name: "web"}, nil)
+				l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect, e.Served = 200, ledger.Moved, []int{200} })
+				l.End(id)
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		t.AwaitQuiet(10 * time.Second)
+	})
+	if !strings.HasPrefix(o.Reason, "expected that the operator stops writing; but it wrote mywebs web 30 times in ") ||
+		o.At != 1 || time.Since(begin) > 20*time.Second {
+		t.Errorf("after %v, at %d: %s", time.Since(begin), o.At, o.Reason)
+	}
+}
+
+// TestWhatFollowedAnAct has an operator that gets an event and sends nothing, and one that is refused.
+func TestWhatFollowedAnAct(t *testing.T) {
+	deleted := wire.Event{Type: "DELETED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check", Name: "web"}}
+	for want, after := range map[string]func(*ledger.Ledger, int){
+		"After that, the operator got no event and sent no request.": func(*ledger.Ledger, int) {},
+		"After that, the operator got the event ConfigMap web DELETED and sent no request.": func(l *ledger.Ledger, watch int) {
+			l.Deliver(watch, []wire.Event{deleted})
+		},
+		"After that, the operator sent 1 requests, the last: create configmaps web 403: not allowed": func(l *ledger.Ledger, _ int) {
+			id := l.Begin("lab", wire.Request{Verb: wire.Create, Resource: "configmaps", Namespace: "check", Name: "web"}, nil)
+			l.Change(id, func(e *ledger.Entry) { e.Code, e.Message = 403, "not allowed" })
+			l.End(id)
+		},
+		"After that, the operator sent 1 requests, the last: update mywebs web 200 moved. Then it got the event ConfigMap " +
+			"web DELETED and sent no request.": func(l *ledger.Ledger, watch int) {
+			id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "mywebs", Namespace: "check", Name: "web"}, nil)
+			l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect = 200, ledger.Moved })
+			l.End(id)
+			l.Deliver(watch, []wire.Event{deleted})
+		},
+	} {
+		o := outcomeOf(t, time.Minute, func(t *T) {
+			l := t.Fixture.Ledger
+			watch := l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: "configmaps"}, nil)
+			l.Deliver(watch, []wire.Event{deleted}) // before the act
+			t.Act("a user deleted ConfigMap web")
+			after(l, watch)
+			t.Errorf("it is not back")
+		})
+		if o.Did != "a user deleted ConfigMap web" || o.Reaction != want {
+			t.Errorf("%s: %s, want %s", o.Did, o.Reaction, want)
+		}
+	}
+}
+
+// TestTheWriterOfAField has a key with dots, and an item of a list.
+func TestTheWriterOfAField(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	managers := map[string][]string{}
+	managed(managers, []metav1.ManagedFieldsEntry{
+		entry("kube-controller-manager", `{"f:metadata":{"f:annotations":{"f:deployment.kubernetes.io/revision":{}}}}`),
+		entry("operator", `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{"f:message":{}}}}}`)})
+	for path, want := range map[string]string{
+		".metadata.annotations.deployment.kubernetes.io/revision": "kube-controller-manager",
+		".status.conditions[Available].message":                   "operator",
+		".spec.message":                                           "",
+	} {
+		if got := strings.Join(managers[path], " "); got != want {
+			t.Errorf("%s: %q, want %q in %v", path, got, want, managers)
+		}
 	}
 }

@@ -57,6 +57,7 @@ func (t *T) WantStatus() {
 		}
 		t.fail(found.end, "expected status; but "+t.Operator.finding+": the checks that need it are skipped, the others "+
 			"judge the objects")
+		t.did, t.reaction = found.did, found.reaction
 		runtime.Goexit()
 	}
 }
@@ -80,7 +81,7 @@ func (t *T) survey() {
 		t.Must(err, "read MyWeb web")
 		attempts := t.Fixture.Ledger.Count(t.statusWrites())
 		idle := 2 * o.patience
-		got := t.Fixture.Ledger.Delivered(o.User.Name, t.Namespace)
+		got := t.Fixture.Ledger.Delivered(o.User.Name, t.Namespace).Time
 		if attempts > 0 || len(t.Requests(0)) == 0 && got.IsZero() { // a program may be slow to start
 			idle = idleReporting
 		}
@@ -93,6 +94,7 @@ func (t *T) survey() {
 		}
 		o.surveyed, o.owns = true, t.ownsChildren(web)
 		o.found.namespace, o.found.end = t.Namespace, t.Fixture.Ledger.Newest()
+		o.found.did, o.found.reaction = t.act.text, t.reactionTo(t.act)
 		o.finding = "the program does not write status"
 		if attempts > 0 {
 			o.finding = fmt.Sprintf("the program writes a status in which a MyWeb that is served is not completed for its "+
@@ -125,7 +127,7 @@ func (t *T) idle(since time.Time) time.Duration {
 			}
 		}
 	}
-	for _, at := range []time.Time{last, t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace)} {
+	for _, at := range []time.Time{last, t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace).Time} {
 		if at.After(since) {
 			since = at
 		}

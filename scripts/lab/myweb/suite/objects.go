@@ -32,8 +32,8 @@ const (
 // Kinds are the resources of the children.
 var Kinds = []string{ConfigMaps, Deployments, Services}
 
-// KindOf maps the resource of a child to its kind.
-var KindOf = map[string]string{ConfigMaps: "ConfigMap", Deployments: "Deployment", Services: "Service"}
+// KindOf maps the resource of a MyWeb or of a child to its kind.
+var KindOf = map[string]string{Resource: "MyWeb", ConfigMaps: "ConfigMap", Deployments: "Deployment", Services: "Service"}
 
 // MyWebs is the resource that every implementation handles, and WebKind its kind.
 var (
@@ -64,6 +64,7 @@ const user = "user"
 
 // Make creates a child's kind of object, as a user does.
 func (t *T) Make(resource string, o metav1.Object) *unstructured.Unstructured {
+	t.Act("a user created %s %s", KindOf[resource], o.GetName())
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	t.Must(err, "encode "+o.GetName())
 	u := &unstructured.Unstructured{Object: object}
@@ -84,6 +85,7 @@ func (t *T) EditBy(resource, name string, operations any) {
 }
 
 func (t *T) edit(resource, name string, how types.PatchType, patch string) {
+	t.Act("a user changed %s %s by %.100s", KindOf[resource], name, patch)
 	_, err := t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
 	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
 }
@@ -95,6 +97,7 @@ func (t *T) Set(resource, name, pointer string, value any) {
 
 // Remove requests the deletion of an object, with a propagation if one is given.
 func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
+	t.Act("a user deleted %s %s", KindOf[resource], name)
 	var options metav1.DeleteOptions
 	if len(how) > 0 {
 		options.PropagationPolicy = &how[0]

@@ -32,10 +32,11 @@ type Operator struct {
 	surveyed, reports, owns bool
 	finding                 string
 	patience                time.Duration
-	// found has the namespace of the survey, and its end in the ledger.
+	// found has the namespace of the survey, its end in the ledger, its act, and the reaction to it.
 	found struct {
-		namespace string
-		end       int
+		namespace     string
+		end           int
+		did, reaction string
 	}
 
 	fixture.Lives

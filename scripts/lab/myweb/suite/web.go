@@ -89,6 +89,7 @@ func (t *T) Create(name string, spec WebSpec) *Web {
 
 // TryCreate is Create that returns the error.
 func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
+	t.Act("a user created MyWeb %s", name)
 	u, err := NewWeb(name, spec)
 	if err != nil {
 		return nil, err
@@ -147,6 +148,7 @@ func asWeb(u *unstructured.Unstructured) (*Web, error) {
 
 // Patch changes a MyWeb by a JSON merge patch, such as {"spec":{"replicas":2}}.
 func (t *T) Patch(name, patch string) *Web {
+	t.Act("a user changed MyWeb %s by %.100s", name, patch)
 	u, err := t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	t.Must(err, "patch MyWeb "+name)
 	web, err := asWeb(u)
@@ -156,6 +158,7 @@ func (t *T) Patch(name, patch string) *Web {
 
 // Falsify writes a status, as any client with the permission can.
 func (t *T) Falsify(name, patch string) {
+	t.Act("another client wrote the status of MyWeb %s: %.100s", name, patch)
 	_, err := t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	t.Must(err, "falsify the status of "+name)
 }

@@ -1,0 +1,115 @@
+// Package exercises_test proves what hints of this chapter's exercises state about the API server, where no exercise
+// shows it.
+package exercises_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+)
+
+// statements has the words of a hint, and a test of them.
+var statements = map[string]func(*testing.T, client.WithWatch){
+	"For an equal status the API server stores nothing and sends no event": equalStatus,
+	"status is a subresource, and r.Update would not change it":            statusByUpdate,
+	"its clusterIP is immutable":                                           immutableIP,
+	"(GenerationChangedPredicate) ignores writes of a status":              generationOfStatus,
+}
+
+func TestStatementsOfHints(t *testing.T) {
+	text, err := os.ReadFile("../exercises.yaml")
+	testenv.Must(t, err)
+	hints := strings.Join(strings.Fields(string(text)), " ")
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(webv1.AddToScheme(scheme))
+	c, err := client.NewWithWatch(testenv.NewAPIServer(t, "../config/crd"), client.Options{Scheme: scheme})
+	testenv.Must(t, err)
+	for statement, prove := range statements {
+		t.Run(statement, func(t *testing.T) {
+			if !strings.Contains(hints, statement) {
+				t.Error("no hint states it")
+			}
+			prove(t, c)
+		})
+	}
+}
+
+// newWeb creates a MyWeb with a status.
+func newWeb(t *testing.T, c client.Client) *webv1.MyWeb {
+	t.Helper()
+	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-", Namespace: "default"},
+		Spec: webv1.MyWebSpec{Image: "nginx"}}
+	testenv.Must(t, c.Create(t.Context(), web))
+	web.Status.ReadyReplicas = 1
+	testenv.Must(t, c.Status().Update(t.Context(), web))
+	return web
+}
+
+// equalStatus writes an equal status, and then another one: the first event is that of the other one.
+func equalStatus(t *testing.T, c client.WithWatch) {
+	web := newWeb(t, c)
+	version := web.ResourceVersion
+	w, err := c.Watch(t.Context(), &webv1.MyWebList{}, client.InNamespace(web.Namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})
+	testenv.Must(t, err)
+	defer w.Stop()
+	testenv.Must(t, c.Status().Update(t.Context(), web))
+	if web.ResourceVersion != version {
+		t.Errorf("the equal status was stored: version %s, before %s", web.ResourceVersion, version)
+	}
+	web.Status.ReadyReplicas = 2
+	testenv.Must(t, c.Status().Update(t.Context(), web))
+	event := <-w.ResultChan()
+	if got, ok := event.Object.(*webv1.MyWeb); !ok || got.Status.ReadyReplicas != 2 {
+		t.Errorf("the first event is %s %+v", event.Type, event.Object)
+	}
+}
+
+func statusByUpdate(t *testing.T, c client.WithWatch) {
+	web := newWeb(t, c)
+	web.Status.ReadyReplicas = 7
+	testenv.Must(t, c.Update(t.Context(), web))
+	testenv.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+	if web.Status.ReadyReplicas != 1 {
+		t.Errorf("the status has %d ready replicas", web.Status.ReadyReplicas)
+	}
+}
+
+func immutableIP(t *testing.T, c client.WithWatch) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	testenv.Must(t, c.Create(t.Context(), service))
+	ip := service.Spec.ClusterIP
+	service.Spec.ClusterIP, service.Spec.ClusterIPs = "None", []string{"None"}
+	if err := c.Update(t.Context(), service); !apierrors.IsInvalid(err) || ip == "" {
+		t.Errorf("the cluster IP %q became None: %v", ip, err)
+	}
+}
+
+// generationOfStatus: the predicate compares generations.
+func generationOfStatus(t *testing.T, c client.WithWatch) {
+	web := newWeb(t, c)
+	before := web.Generation
+	web.Status.ReadyReplicas = 3
+	testenv.Must(t, c.Status().Update(t.Context(), web))
+	if web.Generation != before {
+		t.Errorf("the generation is %d, before %d", web.Generation, before)
+	}
+	web.Spec.Image = "nginx:1.29"
+	testenv.Must(t, c.Update(t.Context(), web))
+	if web.Generation == before {
+		t.Error("a change of the spec has the same generation")
+	}
+}

@@ -1,0 +1,115 @@
+package exercise
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/operator-workshop/scripts/examine/outcome"
+)
+
+// A Card is the part of a verdict that a reader needs first: the one failure that explains the others, or what was
+// proved. The terminal and the window show the same card.
+type Card struct {
+	Passed bool      `json:"passed"`
+	Time   time.Time `json:"time"`
+	// Check is the check, with its title; it is empty when the program does not compile.
+	Check string     `json:"check,omitempty"`
+	Lines []CardLine `json:"lines"`
+}
+
+// A CardLine is a line of a card.
+type CardLine struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+}
+
+// failed returns the failed verdicts in the order of the experiments: a later failure often follows from the first.
+func failed(verdicts []Verdict) []Verdict {
+	return slices.DeleteFunc(slices.Clone(verdicts), Verdict.Passed)
+}
+
+// sentences returns what was expected and what happened. The lab writes both into the first line of a reason; the
+// reason of a test is the output of the test.
+func sentences(v Verdict) (expected, happened string) {
+	const mostOfTest = 4
+	lines := strings.Split(strings.TrimSpace(v.Reason), "\n")
+	expected, happened, ok := strings.Cut(lines[0], "; but ")
+	if !ok {
+		return v.Title, strings.Join(lines[:min(len(lines), mostOfTest)], "\n")
+	}
+	expected = strings.TrimPrefix(strings.TrimPrefix(expected, "expected "), "that ")
+	return expected, strings.TrimSuffix(happened, ":")
+}
+
+// failureLines returns what a user did, what was expected, and what happened.
+func failureLines(v Verdict) (lines []CardLine) {
+	if v.Did != "" {
+		lines = append(lines, CardLine{"Done", v.Did})
+	}
+	expected, happened := sentences(v)
+	happened = strings.TrimSpace(happened + "\n" + v.Reaction)
+	return append(lines, CardLine{"Expected", expected}, CardLine{"Happened", happened})
+}
+
+// Card returns the card of a report; next is the exercise after it, if there is one.
+func (r Report) Card(next string) Card {
+	if r.Compile != nil {
+		return Card{Lines: []CardLine{{"Happened", r.Compile.Error()}}}
+	}
+	if bad := failed(slices.Concat(r.Own, r.Earlier)); len(bad) > 0 {
+		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: failureLines(bad[0])}
+	}
+	c := Card{Passed: r.Passed()}
+	for _, v := range r.Own {
+		c.Lines = append(c.Lines, CardLine{"Proved", v.Title})
+	}
+	for _, line := range r.Loop {
+		c.Lines = append(c.Lines, CardLine{"Loop", clock.ReplaceAllString(line, "")})
+	}
+	if next != "" {
+		c.Lines = append(c.Lines, CardLine{"Next", next})
+	}
+	return c
+}
+
+// failing distinguishes the failures of a reader's files. What happened may vary with the time, what was expected does
+// not.
+func (r Report) failing() string {
+	bad := failed(slices.Concat(r.Own, r.Earlier))
+	switch {
+	case r.Compile != nil:
+		return r.Compile.Error()
+	case len(bad) == 0:
+		return ""
+	}
+	first, _, _ := strings.Cut(bad[0].Reason, "\n")
+	expected, _, _ := strings.Cut(first, "; but ")
+	return bad[0].Check + ": " + expected
+}
+
+// PrintOwn writes the verdicts of an exercise's own check, as soon as they are known. Unless verbose, the first failure
+// hides the others.
+func PrintOwn(w io.Writer, verdicts []Verdict, verbose bool) {
+	bad := failed(verdicts)
+	if verbose || len(bad) == 0 {
+		for _, v := range verdicts {
+			v.Print(w, verbose)
+		}
+		return
+	}
+	outcome.Line(w, bad[0].Verdict, bad[0].Check, fmt.Sprintf("%s (%.1f s)", bad[0].Title, bad[0].Seconds))
+	printLines(w, failureLines(bad[0]))
+}
+
+// printLines writes the lines of a card.
+func printLines(w io.Writer, lines []CardLine) {
+	const margin = "               "
+	for _, line := range lines {
+		var text strings.Builder
+		outcome.Wrap(&text, margin, line.Text)
+		fmt.Fprintf(w, "  %-13s%s", line.Label+":", strings.TrimPrefix(text.String(), margin))
+	}
+}

@@ -1,0 +1,141 @@
+package exercise
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
+)
+
+// noOwner is the outcome of 04.3 without an owner reference: four failures with one cause.
+var noOwner = Report{Kept: true, Built: time.Second, Took: 3 * time.Second, Own: []Verdict{
+	{Check: "behaviour/05-deleted-configmap", Title: "a deleted ConfigMap comes back, once", Verdict: "failed",
+		Reason: `expected that the ConfigMap is back; but the operator sends nothing any more, and configmaps "web" not found`,
+		Did:    "a user deleted ConfigMap web", Evidence: []string{"requests of the operator:", "12:00:00.000 create configmaps web 201"},
+		Reaction: "After that, the operator got the event ConfigMap web DELETED and sent no request."},
+	{Check: "behaviour/05-deleted-deployment", Verdict: "failed", Reason: "expected that the Deployment is back; but it is not"},
+	{Check: "behaviour/05-deleted-service", Verdict: "failed", Reason: "expected that the Service is back; but it is not"},
+	{Check: "behaviour/09-no-create", Verdict: "passed"},
+}, Earlier: []Verdict{{Check: "behaviour/01-pods-apart", Verdict: "failed", Reason: "no"}}}
+
+func TestFourFailuresAreOneCard(t *testing.T) {
+	e := Exercise{ID: "04.3", Chapter: "04-controller-runtime", File: "main.go"}
+	var out strings.Builder
+	noOwner.Print(&out, e, false)
+	const want = `  failed  behaviour/05-deleted-configmap   a deleted ConfigMap comes back, once (0.0 s)
+  Done:        a user deleted ConfigMap web
+  Expected:    the ConfigMap is back
+  Happened:    the operator sends nothing any more, and configmaps "web" not found
+               After that, the operator got the event ConfigMap web DELETED and sent no request.
+  3 more checks failed; they often follow from the first.
+  Where:       work/04-controller-runtime/main.go
+  Hint:        make hint
+  Watch it:    make watch EX=04.3
+  All details: make check VERBOSE=1
+  (built in 1.0 s, judged in 3.0 s)
+`
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", &out, want)
+	}
+	out.Reset()
+	noOwner.Print(&out, e, true)
+	for _, more := range []string{"create configmaps web 201", "the Service is back", "behaviour/01-pods-apart"} {
+		if !strings.Contains(out.String(), more) {
+			t.Errorf("the details lack %q:\n%s", more, &out)
+		}
+	}
+}
+
+// TestTheFailureOfAnEarlierCheckHasACard: the exercise's own check is shown as passed, and what it broke has a card.
+func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
+	r := Report{Own: []Verdict{{Check: "a", Verdict: "passed"}}, Earlier: []Verdict{{Check: "b", Verdict: "passed"},
+		{Check: "c", Verdict: "failed", Title: "the title", Reason: "the sum is 0\nand more\nand more\nand more\nand more"}}}
+	var out strings.Builder
+	r.Print(&out, Exercise{ID: "04.3"}, false)
+	for _, want := range []string{"passed  a", "failed  c", "Expected:    the title", "Happened:    the sum is 0\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "more checks") || strings.Count(out.String(), "and more") != 3 {
+		t.Errorf("too much:\n%s", &out)
+	}
+}
+
+func TestTheCardOfAPass(t *testing.T) {
+	r := Report{Own: []Verdict{{Check: "a", Title: "a child comes back", Verdict: "passed"}},
+		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}
+	want := []CardLine{{"Proved", "a child comes back"},
+		{"Loop", "ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}, {"Next", "04.4 A status"}}
+	if c := r.Card("04.4 A status"); !c.Passed || len(c.Lines) != 3 || c.Lines[0] != want[0] || c.Lines[1] != want[1] ||
+		c.Lines[2] != want[2] {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestTheHintsOfAnotherFailureBeginAnew: the same failure continues the ladder of hints, whatever its numbers are.
+func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.3")
+	failure := func(check, reason string) Report {
+		return Report{Own: []Verdict{{Check: check, Verdict: "failed", Reason: reason}}}
+	}
+	for _, step := range []struct {
+		what   string
+		report Report
+		anew   bool
+	}{
+		{"the first failure", failure("a", "expected that it is back; but not within 20s"), true},
+		{"the same failure", failure("a", "expected that it is back; but not within 21s"), false},
+		{"another expectation", failure("a", "expected the children; but they are not there"), true},
+		{"another check", failure("b", "expected the children; but they are not there"), true},
+		{"a program that does not compile", Report{Compile: errCompile}, true},
+	} {
+		s, err := c.State()
+		testkit.Must(t, err)
+		s.Take(e)
+		s.Hints = 3
+		testkit.Must(t, c.Judged(e, s, c.Digest(e), step.report))
+		after, err := c.State()
+		testkit.Must(t, err)
+		if (after.Hints == 0) != step.anew || after.Card == nil || after.Card.Passed {
+			t.Errorf("%s: %d hints were shown, the card is %+v", step.what, after.Hints, after.Card)
+		}
+	}
+}
+
+// TestOwnVerdictsComeTogether: the lab reports checks in the order of their ends.
+func TestOwnVerdictsComeTogether(t *testing.T) {
+	var got []string
+	c, r := Course{Known: func(all []Verdict) {
+		for _, v := range all {
+			got = append(got, v.Check)
+		}
+	}}, Report{}
+	each := c.known([]string{"a", "b"}, time.Now(), &r)
+	for _, check := range []string{"earlier", "b", "a"} {
+		if r.shown || len(got) > 0 {
+			t.Errorf("before %s: %v", check, got)
+		}
+		each("reader", Verdict{Check: check})
+	}
+	if strings.Join(got, " ") != "a b" || !r.shown || r.First == 0 {
+		t.Errorf("got %v, %+v", got, r)
+	}
+}
+
+func TestTheNumberOfTheCheck(t *testing.T) {
+	for want, test := range map[string]struct {
+		known  int
+		checks []string
+	}{
+		"running check 1 of 3":           {0, []string{"a", "b", "c"}},
+		"running check 3 of 3":           {3, []string{"a", "b", "c"}},
+		"running the checks, 3 are done": {3, []string{"behaviours"}},
+	} {
+		if got := checking(test.known, []Job{{Checks: test.checks}}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

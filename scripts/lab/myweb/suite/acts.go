@@ -1,0 +1,147 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/state"
+)
+
+// An act is what a user did, or the lab in the place of a user. n and mark are the newest record and the newest entry of
+// the ledger before it.
+type act struct {
+	text    string
+	n, mark int
+}
+
+// Act notes what happens next. The outcome of a failed check has the last act before the failure.
+func (t *T) Act(format string, args ...any) {
+	next := act{fmt.Sprintf(format, args...), t.Fixture.Ledger.Newest(), t.Mark()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.act = next
+}
+
+// reactionTo describes what the operator got and sent after an act.
+func (t *T) reactionTo(to act) string {
+	event, requests := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace), t.Requests(to.mark)
+	got := fmt.Sprintf("got the event %s %s %s and sent no request.", event.Kind, event.Name, event.Type)
+	switch {
+	case to.text == "":
+		return ""
+	case len(requests) == 0 && event.N <= to.n:
+		return "After that, the operator got no event and sent no request."
+	case len(requests) == 0:
+		return "After that, the operator " + got
+	}
+	last := requests[len(requests)-1]
+	text := strings.TrimSpace(fmt.Sprintf("After that, the operator sent %d requests, the last: %s %s %s %d %s",
+		len(requests), last.Verb, last.FullResource(), last.Name, last.Code, last.Effect))
+	if last.Message != "" {
+		return text + ": " + last.Message
+	}
+	if event.N > last.N {
+		return text + ". Then it " + got
+	}
+	return text + "."
+}
+
+// mostWrites is how many writes of one object show that an operator does not stop. With backoff, writes that the API
+// server refuses are fewer.
+const mostWrites = 30
+
+// endless returns the first writes of an object that the operator writes again and again since a mark.
+func (t *T) endless(after int) []ledger.Entry {
+	writes := map[string][]ledger.Entry{}
+	for _, e := range t.Writes(after) {
+		object := e.FullResource() + " " + e.Name
+		if writes[object] = append(writes[object], e); len(writes[object]) == mostWrites {
+			return writes[object]
+		}
+	}
+	return nil
+}
+
+// cancelWhenEndless cancels a wait for an operator that does not stop.
+func (t *T) cancelWhenEndless(ctx context.Context, mark int, cancel context.CancelFunc) {
+	const interval = 250 * time.Millisecond // a look reads the whole ledger
+	for fixture.Pause(ctx, interval) == nil {
+		if t.endless(mark) != nil {
+			cancel()
+		}
+	}
+}
+
+// varying describes the fields of an object that change while the operator writes it again and again, and their field
+// managers: the operator, and perhaps another writer.
+func (t *T) varying(e ledger.Entry) string {
+	ctx, cancel := context.WithTimeout(t.ctx, 3*time.Second)
+	defer cancel()
+	resource, _, _ := strings.Cut(e.FullResource(), "/")
+	w, err := t.Objects(resource).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + e.Name})
+	if err != nil {
+		return ""
+	}
+	defer w.Stop()
+	const versions = 6
+	var states []state.State
+	managers := map[string][]string{}
+	for event := range w.ResultChan() {
+		u, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
+			break
+		}
+		managed(managers, u.GetManagedFields())
+		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", field)
+		}
+		s := state.State{}
+		s.Add("", u.Object, nil)
+		if states = append(states, s); len(states) == versions {
+			break
+		}
+	}
+	_, varying := state.Common(states)
+	var lines []string
+	for _, path := range slices.Sorted(maps.Keys(varying)) {
+		line := strings.TrimPrefix(path, ".")
+		if by := managers[path]; len(by) > 0 {
+			line += " (written by " + strings.Join(by, " and ") + ")"
+		}
+		lines = append(lines, line)
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { // a field of the cluster's controllers often follows from another
+		return strings.Count(a, "(written by kube-") - strings.Count(b, "(written by kube-")
+	})
+	return strings.Join(lines[:min(len(lines), 3)], ", ")
+}
+
+// keyed matches the key of an item of a list, in a path of managed fields.
+var keyed = regexp.MustCompile(`\[(?:type|name)="([^"]*)"\]`)
+
+// managed adds the managers of the fields of an object, by the path that state.State gives the field.
+func managed(by map[string][]string, entries []metav1.ManagedFieldsEntry) {
+	for _, m := range entries {
+		set := &fieldpath.Set{}
+		if m.FieldsV1 == nil || set.FromJSON(m.FieldsV1.GetRawReader()) != nil {
+			continue
+		}
+		set.Iterate(func(p fieldpath.Path) {
+			path := keyed.ReplaceAllString(p.String(), "[$1]")
+			if !slices.Contains(by[path], m.Manager) {
+				by[path] = append(by[path], m.Manager)
+			}
+		})
+	}
+}
