@@ -13,6 +13,7 @@ require (
 	golang.org/x/mod v0.42.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
+	golang.org/x/text v0.43.0
 	sigs.k8s.io/kwok v0.8.0 // indirect
 	sigs.k8s.io/yaml v1.6.0
 )

@@ -10,14 +10,22 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
 func reflowed(text string) string {
-	return softBreak.ReplaceAllString(strings.TrimSpace(text), "$1 $2")
+	var lines []string
+	isProse := func(line string) bool { return line != "" && strings.TrimLeft(line, " \t") == line }
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if last := len(lines) - 1; last >= 0 && isProse(line) && isProse(lines[last]) {
+			lines[last] += " " + line
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
-
-var softBreak = regexp.MustCompile(`([^\n])\n([^\n\s])`)
 
 // clock matches the time at the beginning of a line of the loop.
 var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
@@ -25,10 +33,10 @@ var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
 // Print writes the result of an examination, and where to look.
 func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	for _, note := range r.Notes {
-		outcome.Wrap(w, "", note)
+		outcome.Wrap(w, "", e.said.Say(note))
 	}
 	if r.Compile != nil {
-		fmt.Fprintln(w, r.Compile)
+		fmt.Fprintln(w, e.said.Say(r.Compile.Error()))
 		return
 	}
 	if e.ID == CapstoneID {
@@ -36,34 +44,34 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		return
 	}
 	for _, v := range r.Own[min(r.shown, len(r.Own)):] {
-		v.Print(w, verbose)
+		e.Verdict(v).Print(w, verbose)
 	}
 	passed := 0
 	for _, v := range r.Earlier {
 		if v.Passed() {
 			passed++
 		} else {
-			v.Print(w, verbose)
+			e.Verdict(v).Print(w, verbose)
 		}
 	}
 	if len(r.Earlier) > 0 {
-		fmt.Fprintf(w, "  of the checks before it, %d of %d passed\n", passed, len(r.Earlier))
+		fmt.Fprintln(w, " ", e.Sayf("of the checks before it, %d of %d passed", passed, len(r.Earlier)))
 	}
 	if r.Passed() {
 		r.printLoop(w, e)
-		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
+		fmt.Fprintln(w, e.Sayf("%s is done (%s).", e.ID, r.times()))
 		return
 	}
 	if r.Kept {
-		fmt.Fprintf(w, "Watch it fail: make watch EX=%s\n", shortID(e))
+		fmt.Fprintln(w, e.Sayf("Watch it fail: %s", "make watch EX="+shortID(e)))
 	}
 	if IsBug(e.ID) {
 		outcome.Wrap(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make hint` helps, "+
 			"`make solution` shows the fault. (%s)", r.times()))
 		return
 	}
-	outcome.Wrap(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps.", e.Path()))
-	fmt.Fprintf(w, "(%s)\n", r.times())
+	outcome.Wrap(w, "", e.Sayf("Where to look: %s. `make hint` helps.", e.Path()))
+	fmt.Fprintf(w, "(%s)\n", e.said.Say(r.times()))
 }
 
 // printLoop writes an excerpt of the loop of a passed check.
@@ -71,7 +79,7 @@ func (r Report) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "The end of the loop of %s (make watch EX=%s replays all of it):\n", r.Own[0].Check, shortID(e))
+	fmt.Fprintln(w, e.Sayf("The end of the loop of %s (make watch EX=%s replays all of it):", r.Own[0].Check, shortID(e)))
 	for _, line := range r.Loop {
 		fmt.Fprintf(w, "  %s\n", clock.ReplaceAllString(line, ""))
 	}
@@ -87,9 +95,9 @@ func shortID(e Exercise) string {
 
 // times returns a text with the times of the parts of an examination.
 func (r Report) times() string {
-	text := fmt.Sprintf("built in %s, judged in %s", short(r.Built), short(cmp.Or(r.First, r.Took)))
+	text := fmt.Sprintf(translation.Mark("built in %s, judged in %s"), short(r.Built), short(cmp.Or(r.First, r.Took)))
 	if r.First > 0 && len(r.Earlier) > 0 {
-		text += fmt.Sprintf(", with the checks before it in %s", short(r.Took))
+		text = fmt.Sprintf(translation.Mark("%s, with the checks before it in %s"), text, short(r.Took))
 	}
 	return text
 }
@@ -139,12 +147,12 @@ func (c Course) Progress(w io.Writer, s State) {
 
 // PrintStory writes the story of an exercise, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
-	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
+	fmt.Fprintf(w, "%s  %s  (%s)\n\n", e.ID, e.Title, e.Sayf("%d minutes", e.Minutes))
 	outcome.Wrap(w, "", reflowed(e.Story))
 	check := ""
 	switch {
 	case e.Test != nil:
-		check = "its tests: " + e.Test.Run
+		check = e.Sayf("its tests: %s", e.Test.Run)
 	case e.ID == CapstoneID:
 		check = "all behaviours that the lab knows; make check prints the score"
 	case len(e.Lab) > 0:
@@ -154,16 +162,17 @@ func (e Exercise) PrintStory(w io.Writer) {
 	}
 	var checks strings.Builder
 	outcome.Wrap(&checks, "            ", check)
-	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
+	fmt.Fprintf(w, "\n%s\n", e.Sayf("the file    %s", e.Path()))
+	fmt.Fprint(w, e.Sayf("the check   %s", strings.TrimLeft(checks.String(), " ")))
 	if len(e.Lab) > 0 {
-		fmt.Fprintf(w, "to run it   make down up, which is an empty cluster, and in make shell:\n            %s\n",
-			strings.Join(e.RunCommands(), "\n            "))
+		fmt.Fprintln(w, e.Sayf("to run it   make down up, which is an empty cluster, and in make shell:"))
+		fmt.Fprintf(w, "            %s\n", strings.Join(e.RunCommands(), "\n            "))
 	}
 	if e.ID == CapstoneID {
 		fmt.Fprintln(w, "then        make check, and make check VERBOSE=1 for the evidence of it; there are no hints")
 		return
 	}
-	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
+	fmt.Fprintln(w, e.Sayf("then        make check   (make hint helps, make progress shows where you are)"))
 }
 
 // RunCommands run the reader's operator on the local cluster, in a shell that has it. The shell stays in its folder.
@@ -176,9 +185,9 @@ func (e Exercise) RunCommands() []string {
 func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 	outcome.Wrap(w, "", text)
 	if last {
-		fmt.Fprintln(w, "That was the last hint; `make solution` shows a diff.")
+		fmt.Fprintln(w, e.Sayf("That was the last hint; `make solution` shows a diff."))
 	} else {
-		fmt.Fprintln(w, "`make hint` says more.")
+		fmt.Fprintln(w, e.Sayf("`make hint` says more."))
 	}
 }
 
