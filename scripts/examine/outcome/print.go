@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mitchellh/go-wordwrap"
-
 	"example.com/operator-workshop/scripts/examine/output"
 )
 
@@ -21,7 +19,7 @@ const margin = "          "
 // Wrap writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole. A checked
 // program may have printed the text.
 func Wrap(w io.Writer, margin, text string) {
-	text = wordwrap.WrapString(output.Lines(strings.TrimRight(text, "\n")), uint(Columns-len(margin)))
+	text = output.Wrap(output.Lines(strings.TrimRight(text, "\n")), Columns-len(margin))
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintln(w, strings.TrimRight(margin+line, " "))
 	}

@@ -53,7 +53,13 @@ func (s *Server) verdicts() (all []Verdict) {
 	return all
 }
 
-func (s *Server) loopSources(w http.ResponseWriter, _ *http.Request) { answer(w, s.verdicts()) }
+func (s *Server) loopSources(w http.ResponseWriter, r *http.Request) {
+	all := s.verdicts()
+	for i := range all {
+		all[i].Message = s.speaking(r).exercises.Say(all[i].Message)
+	}
+	answer(w, all)
+}
 
 // batch is how many records are sent at once, and flush is how long the first of them may wait for others.
 const (

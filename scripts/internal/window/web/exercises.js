@@ -2,7 +2,7 @@
 // The exercises: the list of all chapters, and one exercise with its buttons. Each button types its command.
 
 import { load } from "./connection.js";
-import { difference, element, showState, t } from "./dom.js";
+import { difference, element, find, showState, t } from "./dom.js";
 
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
@@ -17,6 +17,10 @@ const actions = [
   { name: t("Solution"), target: "solution", does: t("shows what makes a solution of your files") },
   { name: t("Goto"), target: "goto", does: t("begins it with everything before it solved") },
 ];
+
+// The words after a command in which it speaks the reader's language.
+const chosen = /** @type {HTMLSelectElement} */ (find("#language")).value;
+const language = chosen === "en" ? "" : ` LANGUAGE=${chosen}`;
 
 export class Exercises {
   /**
@@ -58,7 +62,7 @@ export class Exercises {
     const state = this.states.get(task.id);
     if (state) showState(verdict, state);
     const buttons = actions.map((action) => {
-      const command = `make ${action.target} EX=${task.id}`;
+      const command = `make ${action.target} EX=${task.id}${language}`;
       return element("div", { class: "action" },
         element("button", { type: "button", click: () => this.act(task.id, action.target, command) }, action.name),
         element("code", {}, command), element("span", {}, action.does));
