@@ -119,6 +119,9 @@ func (w workshop) checkTranslations(out io.Writer, language string, fresh bool) 
 		for _, fault := range t.Faults(terms) {
 			wrong = append(wrong, fmt.Errorf("%s: %s", t.Language, fault))
 		}
+		for _, one := range t.Obsolete() {
+			fmt.Fprintf(out, "%s: not in the source: %s\n", t.Language, one)
+		}
 		stale := t.Stale()
 		for _, one := range stale {
 			fmt.Fprintf(out, "%s: not translated: %s\n", t.Language, one)

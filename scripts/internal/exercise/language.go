@@ -72,6 +72,6 @@ func (e Exercise) Sayf(format string, args ...any) string { return e.said.Sayf(f
 
 // Verdict returns a verdict in the language of the exercise.
 func (e Exercise) Verdict(v Verdict) Verdict {
-	v.Title, v.Reason = e.said.Say(v.Title), e.said.Say(v.Reason)
+	v.Title, v.Reason = e.said.SayWhole(v.Title), e.said.SayWhole(v.Reason)
 	return v
 }

@@ -147,7 +147,7 @@ func (c Course) Progress(w io.Writer, s State) {
 
 // PrintStory writes the story of an exercise, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
-	fmt.Fprintf(w, "%s  %s  (%s)\n\n", e.ID, e.Title, e.Sayf("%d minutes", e.Minutes))
+	fmt.Fprintf(w, "%s  %s  %s\n\n", e.ID, e.Title, e.Sayf("(%d minutes)", e.Minutes))
 	outcome.Wrap(w, "", reflowed(e.Story))
 	check := ""
 	switch {

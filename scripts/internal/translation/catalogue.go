@@ -33,7 +33,7 @@ var (
 	// marked matches a sentence in the source of a program: t("…") of the browser's scripts, .T "…" of HTML templates,
 	// and Mark("…") and Sayf("…") of Go.
 	marked = regexp.MustCompile(`(?:\bt\(|\.T |\bMark\(|\bSayf\()\s*("(?:[^"\\\n]|\\.)*")`)
-	verb   = regexp.MustCompile(`%(?:\[\d\])?[-+# 0-9.]*[a-zA-Z]`)
+	verb   = regexp.MustCompile(`%%|%(?:\[\d\])?[-+# 0-9.]*[a-zA-Z]`)
 	value  = regexp.MustCompile(`\{\d\}`)
 )
 
@@ -74,7 +74,10 @@ func Marked(root string, patterns ...string) (all []Sentence, err error) {
 // Template returns the format of a Go program as a sentence: "%s of %d" is "{1} of {2}".
 func Template(format string) string {
 	n := 0
-	return verb.ReplaceAllStringFunc(format, func(string) string {
+	return verb.ReplaceAllStringFunc(format, func(found string) string {
+		if found == "%%" {
+			return "%"
+		}
 		n++
 		return fmt.Sprintf("{%d}", n)
 	})
@@ -121,14 +124,19 @@ func (t *Translation) compile() error {
 // Say returns a text in the language, line by line. It finds a finished sentence by its template: programs that judge
 // an operator send and keep English sentences, and what recognises a sentence reads English. Code, which is indented,
 // and a sentence without a translation stay as they are.
-func (t *Translation) Say(text string) string {
+func (t *Translation) Say(text string) string { return t.say(text, false) }
+
+// SayWhole translates also the values of a sentence that are sentences with values themselves.
+func (t *Translation) SayWhole(text string) string { return t.say(text, true) }
+
+func (t *Translation) say(text string, whole bool) string {
 	if t == nil {
 		return text
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if !strings.HasPrefix(line, " ") {
-			lines[i] = t.sentence(line)
+			lines[i] = t.sentence(line, whole)
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -139,13 +147,19 @@ func (t *Translation) Sayf(format string, args ...any) string {
 	return t.Say(fmt.Sprintf(format, args...))
 }
 
-func (t *Translation) sentence(text string) string {
+func (t *Translation) sentence(text string, whole bool) string {
 	if to := t.texts[text]; to != "" {
 		return to
 	}
 	for _, p := range t.patterns {
 		if values := p.match.FindStringSubmatch(text); values != nil {
-			return value.ReplaceAllStringFunc(p.to, func(name string) string { return t.sentence(values[name[1]-'0']) })
+			return value.ReplaceAllStringFunc(p.to, func(name string) string {
+				text := values[name[1]-'0']
+				if whole {
+					return t.sentence(text, true)
+				}
+				return cmp.Or(t.texts[text], text)
+			})
 		}
 	}
 	return text

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -143,6 +144,16 @@ func (t *Translation) Stale() (all []string) {
 	for _, s := range t.segments {
 		if _, ok := t.translated(s); !ok {
 			all = append(all, fmt.Sprintf("%s:%d: %s", t.Page, s.line, s.text))
+		}
+	}
+	return all
+}
+
+// Obsolete returns the texts of the PO file that the source no longer has.
+func (t *Translation) Obsolete() (all []string) {
+	for _, text := range slices.Sorted(maps.Keys(t.texts)) {
+		if text != "" && !slices.ContainsFunc(t.segments, func(s segment) bool { return s.text == text }) {
+			all = append(all, fmt.Sprintf("%s: %s", t.Page, text))
 		}
 	}
 	return all

@@ -85,7 +85,7 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Story, Path: e.Path(), Editor: strings.Join(editor(), " ")}
 	all := s.verdicts()
 	if at := slices.IndexFunc(all, func(v Verdict) bool { return v.Exercise == e.ID }); at >= 0 {
-		all[at].Message = said.Say(all[at].Message)
+		all[at].Message = said.SayWhole(all[at].Message)
 		task.Verdict = &all[at]
 	}
 	if task.Begun {

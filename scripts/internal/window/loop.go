@@ -56,7 +56,7 @@ func (s *Server) verdicts() (all []Verdict) {
 func (s *Server) loopSources(w http.ResponseWriter, r *http.Request) {
 	all := s.verdicts()
 	for i := range all {
-		all[i].Message = s.speaking(r).exercises.Say(all[i].Message)
+		all[i].Message = s.speaking(r).exercises.SayWhole(all[i].Message)
 	}
 	answer(w, all)
 }

@@ -28,6 +28,8 @@ func withSlides(t *testing.T) *fixture {
 	f.Root, f.terminals.config.Root = root, root
 	f.pages, err = findPages(root)
 	testkit.Must(t, err)
+	f.spoken, err = speakers(root)
+	testkit.Must(t, err)
 	return f
 }
 
