@@ -23,7 +23,7 @@ var complete = []string{"README.md", "01-crd/README.md", "04-controller-runtime/
 // translationsCommand is for a translator.
 func translationsCommand() *cobra.Command {
 	var language string
-	cmd := newCommand("translations [PAGE...]", "Write the PO files of pages anew, and list their faults and missing texts",
+	cmd := newCommand("translations [PAGE|window|exercises]...", "Write PO files anew, and list their faults and missing texts",
 		cobra.ArbitraryArgs, func(_ *cobra.Command, w workshop, names []string) error {
 			languages, err := translation.Languages(w.root)
 			if err != nil {

@@ -3,6 +3,7 @@ package window
 import (
 	"cmp"
 	"net/http"
+	"strings"
 
 	"golang.org/x/text/language"
 
@@ -71,6 +72,17 @@ func (s *Server) speaking(r *http.Request) spoken {
 	}
 	_, at := language.MatchStrings(language.NewMatcher(tags), chosen, r.Header.Get("Accept-Language"))
 	return s.spoken[at]
+}
+
+// aYear is how many seconds a browser remembers the chosen language. language.js has it, too.
+const aYear = 31536000
+
+// ofLanguage returns the language of a page below i18n, and its English page.
+func ofLanguage(file string) (in, english string) {
+	if below, found := strings.CutPrefix(file, translation.Folder+"/"); found {
+		in, english, _ = strings.Cut(below, "/")
+	}
+	return in, english
 }
 
 // translated returns a message to a tab in the language of the tab.

@@ -252,6 +252,8 @@ func (s *Server) lead(doc ast.Node, name string) {
 		address := "/file/" + file
 		if s.pages.has(file) {
 			address = "/page/" + file
+		} else if in, english := ofLanguage(file); s.pages.has(english) {
+			address = "/page/" + english + "?language=" + in
 		}
 		if fragment != "" {
 			address += "#" + fragment
@@ -300,6 +302,11 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("path")
 	if !s.pages.has(name) {
 		http.NotFound(w, r)
+		return
+	}
+	if chosen := r.URL.Query().Get("language"); chosen != "" {
+		http.SetCookie(w, &http.Cookie{Name: "language", Value: chosen, Path: "/", MaxAge: aYear, SameSite: http.SameSiteStrictMode})
+		http.Redirect(w, r, "/page/"+name, http.StatusSeeOther)
 		return
 	}
 	in := s.speaking(r)
