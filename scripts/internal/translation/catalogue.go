@@ -56,10 +56,10 @@ func Marked(root string, patterns ...string) (all []Sentence, err error) {
 				return nil, err
 			}
 			from, _ := filepath.Rel(root, file)
-			for _, found := range marked.FindAllSubmatch(source, -1) {
-				text, err := strconv.Unquote(string(found[1]))
+			for _, match := range marked.FindAllSubmatch(source, -1) {
+				text, err := strconv.Unquote(string(match[1]))
 				if err != nil {
-					return nil, fmt.Errorf("%s: %s: %w", file, found[1], err)
+					return nil, fmt.Errorf("%s: %s: %w", file, match[1], err)
 				}
 				if filepath.Ext(file) == ".go" {
 					text = Template(text)
@@ -99,10 +99,11 @@ type pattern struct {
 	size  int // of the text around the values
 }
 
-// compile prepares the templates. When several match, the one with most text is meant.
+// compile prepares the templates whose translations have the same values. When several match, the one with most text is
+// meant.
 func (t *Translation) compile() error {
 	for text, to := range t.texts {
-		if to == "" || !value.MatchString(text) {
+		if values := found(value, text); len(values) == 0 || !slices.Equal(values, found(value, to)) {
 			continue
 		}
 		around := value.Split(text, -1)

@@ -50,6 +50,9 @@ msgstr "期待：{1}。結果：{2}以内には起きません：{3}"
 msgid "expected that {1}; but {2}"
 msgstr "期待：{1}。結果：{2}"
 
+msgid "{1} has another value"
+msgstr "{1}、{2}"
+
 msgid "gone from the source"
 msgstr "もうない"
 `)
@@ -61,10 +64,11 @@ msgstr "もうない"
 func TestASentenceIsFoundByItsTemplate(t *testing.T) {
 	c := catalogue(t, t.TempDir())
 	for text, want := range map[string]string{
-		"Close":             "閉じる",
-		"Open":              "Open",
-		"web wrote 3 times": "3回、webが書き込みました",
-		"the page is back":  "ページが戻る",
+		"Close":                 "閉じる",
+		"web has another value": "web has another value",
+		"Open":                  "Open",
+		"web wrote 3 times":     "3回、webが書き込みました",
+		"the page is back":      "ページが戻る",
 		"expected that the page is back; but not within 20s: configmaps \"web\" not found": "期待：ページが戻る。結果：20s以内には起きません：configmaps \"web\" not found",
 		"expected that web is back; but it is not":                                         "期待：webが戻る。結果：it is not",
 		"Close\n  Close\nx wrote 1 times:\n  PUT web":                                      "閉じる\n  Close\nx wrote 1 times:\n  PUT web",
@@ -90,7 +94,7 @@ func TestACatalogueIsWrittenAnew(t *testing.T) {
 	if stale := c.Stale(); !slices.Equal(stale, []string{"window:2: {1} of {2}"}) {
 		t.Errorf("stale: %q", stale)
 	}
-	if obsolete := c.Obsolete(); len(obsolete) != 6 || !slices.Contains(obsolete, "window: gone from the source") {
+	if obsolete := c.Obsolete(); len(obsolete) != 7 || !slices.Contains(obsolete, "window: gone from the source") {
 		t.Errorf("obsolete: %q", obsolete)
 	}
 	testkit.Must(t, c.WritePO())
