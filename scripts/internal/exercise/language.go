@@ -57,7 +57,9 @@ func Sentences(root string) (sentences []translation.Sentence, err error) {
 
 // In returns an exercise whose texts are in a language.
 func (e Exercise) In(said *translation.Translation) Exercise {
-	e.said = said
+	if e.said = said; e.Chapter != translated {
+		return e
+	}
 	e.Title, e.Story = said.Say(e.Title), said.Say(reflowed(e.Story))
 	e.Hints.Nudge, e.Hints.Explanation = said.Say(reflowed(e.Hints.Nudge)), said.Say(reflowed(e.Hints.Explanation))
 	e.Wrong = slices.Clone(e.Wrong)

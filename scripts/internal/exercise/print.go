@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
-	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
@@ -59,7 +58,7 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	}
 	if r.Passed() {
 		r.printLoop(w, e)
-		fmt.Fprintln(w, e.Sayf("%s is done (%s).", e.ID, r.times()))
+		fmt.Fprintln(w, e.Sayf("%s is done (%s).", e.ID, r.times(e)))
 		return
 	}
 	if r.Kept {
@@ -67,11 +66,11 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	}
 	if IsBug(e.ID) {
 		outcome.Wrap(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make hint` helps, "+
-			"`make solution` shows the fault. (%s)", r.times()))
+			"`make solution` shows the fault. (%s)", r.times(e)))
 		return
 	}
 	outcome.Wrap(w, "", e.Sayf("Where to look: %s. `make hint` helps.", e.Path()))
-	fmt.Fprintf(w, "(%s)\n", e.said.Say(r.times()))
+	fmt.Fprintf(w, "(%s)\n", r.times(e))
 }
 
 // printLoop writes an excerpt of the loop of a passed check.
@@ -94,10 +93,10 @@ func shortID(e Exercise) string {
 }
 
 // times returns a text with the times of the parts of an examination.
-func (r Report) times() string {
-	text := fmt.Sprintf(translation.Mark("built in %s, judged in %s"), short(r.Built), short(cmp.Or(r.First, r.Took)))
+func (r Report) times(e Exercise) string {
+	text := e.Sayf("built in %s, judged in %s", short(r.Built), short(cmp.Or(r.First, r.Took)))
 	if r.First > 0 && len(r.Earlier) > 0 {
-		text = fmt.Sprintf(translation.Mark("%s, with the checks before it in %s"), text, short(r.Took))
+		text = e.Sayf("%s, with the checks before it in %s", text, short(r.Took))
 	}
 	return text
 }

@@ -33,7 +33,7 @@ var (
 	// marked matches a sentence in the source of a program: t("…") of the browser's scripts, .T "…" of HTML templates,
 	// and Mark("…") and Sayf("…") of Go.
 	marked = regexp.MustCompile(`(?:\bt\(|\.T |\bMark\(|\bSayf\()\s*("(?:[^"\\\n]|\\.)*")`)
-	verb   = regexp.MustCompile(`%%|%(?:\[\d\])?[-+# 0-9.]*[a-zA-Z]`)
+	verb   = regexp.MustCompile(`%(?:\[\d\])?[-+# 0-9.]*[a-zA-Z]`)
 	value  = regexp.MustCompile(`\{\d\}`)
 )
 
@@ -74,13 +74,11 @@ func Marked(root string, patterns ...string) (all []Sentence, err error) {
 // Template returns the format of a Go program as a sentence: "%s of %d" is "{1} of {2}".
 func Template(format string) string {
 	n := 0
-	return verb.ReplaceAllStringFunc(format, func(found string) string {
-		if found == "%%" {
-			return "%"
-		}
+	sentence := verb.ReplaceAllStringFunc(format, func(string) string {
 		n++
 		return fmt.Sprintf("{%d}", n)
 	})
+	return strings.ReplaceAll(sentence, "%%", "%")
 }
 
 // Catalogue returns the translation of sentences: for example i18n/ja/window.po. Without sentences it is for Say alone.
@@ -103,7 +101,7 @@ type pattern struct {
 // meant.
 func (t *Translation) compile() error {
 	for text, to := range t.texts {
-		if values := found(value, text); len(values) == 0 || !slices.Equal(values, found(value, to)) {
+		if !value.MatchString(text) || !haveSameValues(text, to) {
 			continue
 		}
 		around := value.Split(text, -1)
@@ -121,6 +119,8 @@ func (t *Translation) compile() error {
 	})
 	return nil
 }
+
+func haveSameValues(a, b string) bool { return slices.Equal(found(value, a), found(value, b)) }
 
 // Say returns a text in the language, line by line. It finds a finished sentence by its template: programs that judge
 // an operator send and keep English sentences, and what recognises a sentence reads English. Code, which is indented,
@@ -145,7 +145,18 @@ func (t *Translation) say(text string, whole bool) string {
 
 // Sayf returns a formatted text in the language.
 func (t *Translation) Sayf(format string, args ...any) string {
-	return t.Say(fmt.Sprintf(format, args...))
+	sentence, to := Template(format), ""
+	if t != nil {
+		to = t.texts[sentence]
+	}
+	if to == "" || !haveSameValues(sentence, to) {
+		return fmt.Sprintf(format, args...)
+	}
+	verbs := verb.FindAllString(format, -1)
+	return value.ReplaceAllStringFunc(to, func(name string) string {
+		at := name[1] - '1'
+		return fmt.Sprintf(verbs[at], args[at])
+	})
 }
 
 func (t *Translation) sentence(text string, whole bool) string {

@@ -81,6 +81,12 @@ func TestASentenceIsFoundByItsTemplate(t *testing.T) {
 	if got, want := c.Say("expected that a is back; but the page"), "期待：a is back。結果：ページ"; got != want {
 		t.Errorf("%q, wanted %q", got, want)
 	}
+	if got, want := c.Sayf("%s wrote %03d times", "the page", 7), "007回、the pageが書き込みました"; got != want {
+		t.Errorf("%q, wanted %q", got, want)
+	}
+	if got, want := c.Sayf("%s has another value", "web"), "web has another value"; got != want {
+		t.Errorf("%q, wanted %q", got, want)
+	}
 	var english *Translation
 	if got := english.Sayf("%d is back", 1); got != "1 is back" {
 		t.Error(got)
