@@ -17,8 +17,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/window"
 )
 
-// complete are the pages whose translations may not be stale: the README, and the route of 90 minutes.
-var complete = []string{"README.md", "01-crd/README.md", "04-controller-runtime/README.md"}
+// complete are the pages and sentences whose translations may not be stale: the README, and the route of 90 minutes.
+var complete = []string{"README.md", "01-crd/README.md", "04-controller-runtime/README.md", "exercises"}
 
 // translationsCommand is for a translator.
 func translationsCommand() *cobra.Command {
