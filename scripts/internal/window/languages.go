@@ -3,6 +3,7 @@ package window
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/language"
@@ -88,21 +89,18 @@ func ofLanguage(file string) (in, english string) {
 // translated returns a message to a tab in the language of the tab.
 func translated(piece any, said *translation.Translation) any {
 	m, ok := piece.(Message)
-	if !ok {
+	if !ok || said == nil {
 		return piece
+	}
+	m.Refused, m.States = said.Say(m.Refused), slices.Clone(m.States)
+	for i, state := range m.States {
+		m.States[i].Says = said.Say(state.Says)
 	}
 	if m.State != nil {
 		state := *m.State
 		state.Says = said.Say(state.Says)
 		m.State = &state
 	}
-	states := m.States
-	m.States = nil
-	for _, state := range states {
-		state.Says = said.Say(state.Says)
-		m.States = append(m.States, state)
-	}
-	m.Refused = said.Say(m.Refused)
 	return m
 }
 

@@ -54,9 +54,9 @@ func (s *Server) verdicts() (all []Verdict) {
 }
 
 func (s *Server) loopSources(w http.ResponseWriter, r *http.Request) {
-	all := s.verdicts()
+	all, said := s.verdicts(), s.speaking(r).exercises
 	for i := range all {
-		all[i].Message = s.speaking(r).exercises.SayWhole(all[i].Message)
+		all[i].Message = said.SayWhole(all[i].Message)
 	}
 	answer(w, all)
 }
