@@ -57,10 +57,11 @@ func Sentences(root string) (sentences []translation.Sentence, err error) {
 
 // In returns an exercise whose texts are in a language.
 func (e Exercise) In(said *translation.Translation) Exercise {
-	if e.said = said; e.Chapter != translated {
+	title := said.Say(e.Title)
+	if e.said = said; title == e.Title {
 		return e
 	}
-	e.Title, e.Story = said.Say(e.Title), said.Say(reflowed(e.Story))
+	e.Title, e.Story = title, said.Say(reflowed(e.Story))
 	e.Hints.Nudge, e.Hints.Explanation = said.Say(reflowed(e.Hints.Nudge)), said.Say(reflowed(e.Hints.Explanation))
 	e.Wrong = slices.Clone(e.Wrong)
 	for i := range e.Wrong {

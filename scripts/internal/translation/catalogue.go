@@ -180,7 +180,7 @@ func (t *Translation) sentence(text string, whole bool) string {
 // Words returns the translations by their sentences.
 func (t *Translation) Words() map[string]string {
 	if t == nil {
-		return nil
+		return map[string]string{}
 	}
 	return t.texts
 }

@@ -32,7 +32,7 @@ export function find(selector, within = document) {
 }
 
 /** @type {Record<string, string>} The sentences of the window in the reader's language. */
-const sentences = JSON.parse(document.getElementById("sentences")?.textContent || "{}");
+const sentences = JSON.parse(document.getElementById("sentences")?.textContent ?? "{}");
 
 /**
  * Returns a sentence in the reader's language, or in English. Values take the places {1}, {2} and so on.
