@@ -79,22 +79,22 @@ serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8
 	@$(WORKSHOP) serve-bundle --address "$$ADDRESS"
 
 # Exercises. Your files are in work/, which is not committed; files are saved before they are overwritten.
-exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3
-	@$(WORKSHOP) exercise --ex "$$EX"
+exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3 LANGUAGE=ja
+	@$(WORKSHOP) exercise --ex "$$EX" $(if $(filter LANGUAGE,$(typed)),--language "$$LANGUAGE")
 
 # ROOM=http://… NAME=… sends the verdict to the instructor, under the name that you choose; nothing is sent without it.
 check: ## Let the lab judge what you wrote: make check, make check WATCH=1
-	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) \
+	@$(WORKSHOP) check --ex "$$EX" $(if $(filter LANGUAGE,$(typed)),--language "$$LANGUAGE") $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) \
 	$(if $(filter ROOM,$(typed)),--room "$$ROOM") $(if $(filter NAME,$(typed)),--name "$$NAME")
 
 hint: ## Get a hint that fits your last failure, then more of it
-	@$(WORKSHOP) hint --ex "$$EX"
+	@$(WORKSHOP) hint --ex "$$EX" $(if $(filter LANGUAGE,$(typed)),--language "$$LANGUAGE")
 
 solution: ## See what makes a solution of your files; nothing is written
 	@$(WORKSHOP) solution --ex "$$EX" $(if $(YES),--yes)
 
 goto: ## Catch up: make goto EX=04.5 begins it with everything before it solved
-	@$(WORKSHOP) goto --ex "$$EX" $(if $(YES),--yes)
+	@$(WORKSHOP) goto --ex "$$EX" $(if $(YES),--yes) $(if $(filter LANGUAGE,$(typed)),--language "$$LANGUAGE")
 
 reset: ## Take the starter of an exercise again
 	@$(WORKSHOP) reset --ex "$$EX"

@@ -20,6 +20,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/room"
 	"example.com/operator-workshop/scripts/internal/tools"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // errNotPassed ends a command that has printed the reason already.
@@ -142,17 +143,33 @@ func exerciseCommands() []*cobra.Command {
 // courseCommand makes a command with --ex.
 func courseCommand(name, short string, do func(cmd *cobra.Command, w workshop, c exercise.Course,
 	id string) error) *cobra.Command {
-	var id string
+	var id, language string
 	cmd := newCommand(name, short, cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			c, err := w.course()
+			if err == nil && language != "" {
+				c.All, err = w.translatedExercises(c.All, language)
+			}
 			if err != nil {
 				return err
 			}
 			return do(cmd, w, c, strings.TrimSpace(id))
 		})
+	cmd.Flags().StringVar(&language, "language", "", "zh-TW, ja or ko (default: English)")
 	cmd.Flags().StringVar(&id, "ex", "", "the exercise: 04.3 (default: the current one)")
 	return cmd
+}
+
+// translatedExercises returns the exercises in a language.
+func (w workshop) translatedExercises(all []exercise.Exercise, language string) (some []exercise.Exercise, err error) {
+	if err := w.checkLanguage(language); err != nil {
+		return nil, err
+	}
+	said, err := translation.Catalogue(w.root, language, "exercises", nil)
+	for _, e := range all {
+		some = append(some, e.In(said))
+	}
+	return some, err
 }
 
 func reportSaved(saved string) {
@@ -175,7 +192,7 @@ func beginCommand() *cobra.Command {
 					return errors.New("all exercises are done; EX=04.3 names one")
 				}
 				if id = next.ID; id != s.Exercise && s.Exercise != "" {
-					fmt.Printf("%s is done. The next one:\n\n", s.Exercise)
+					fmt.Printf("%s\n\n", next.Sayf("%s is done. The next one:", s.Exercise))
 				}
 			}
 			e, err := exercise.Find(c.All, id)
@@ -190,11 +207,12 @@ func beginCommand() *cobra.Command {
 			e.PrintStory(os.Stdout)
 			switch dir := filepath.Dir(e.Path()); {
 			case b.Continued:
-				fmt.Printf("You go on with %s: your files in %s stay as they are.\n`make reset` takes the starter again.\n", e.ID, dir)
+				fmt.Println(e.Sayf("You go on with %s: your files in %s stay as they are.", e.ID, dir))
+				fmt.Println(e.Sayf("`make reset` takes the starter again."))
 			case b.Kept:
-				fmt.Printf("Your own solution of the exercise before is your starter. `make goto EX=%s` takes ours.\n", e.ID)
+				fmt.Println(e.Sayf("Your own solution of the exercise before is your starter. `make goto EX=%s` takes ours.", e.ID))
 			default:
-				fmt.Printf("The starter was put into %s.\n", dir)
+				fmt.Println(e.Sayf("The starter was put into %s.", dir))
 			}
 			return nil
 		})
@@ -286,7 +304,8 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 	files := c.Digest(e) // the reader may continue to type
 	r, there := c.Last(files)
 	if there = there && verbose; there {
-		fmt.Printf("%s  %s\nThis is what the last check said; your files have not changed since.\n", e.ID, e.Title)
+		fmt.Printf("%s  %s\n%s\n", e.ID, e.Title,
+			e.Sayf("This is what the last check said; your files have not changed since."))
 	} else if r, err = w.examine(ctx, c, t, verbose); err != nil {
 		return err
 	}
@@ -301,14 +320,14 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 		return errNotPassed
 	}
 	if next, ok := c.Next(s); ok {
-		fmt.Printf("Next: %s %s: make exercise EX=%s\n", next.ID, next.Title, next.ID)
+		fmt.Println(next.Sayf("Next: %s: make exercise EX=%s", next.ID+" "+next.Title, next.ID))
 	}
 	return nil
 }
 
 // examine runs the check of an exercise, or of a bug.
 func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbose bool) (exercise.Report, error) {
-	c.Known = func(own []exercise.Verdict) { exercise.PrintOwn(os.Stdout, own, verbose) }
+	c.Known = func(own []exercise.Verdict) { t.PrintOwn(os.Stdout, own, verbose) }
 	if t.bug != nil {
 		fmt.Println(t.Title)
 		return c.CheckBug(ctx, *t.bug)

@@ -51,13 +51,24 @@ func (w workshop) chapterPage(ch, language string) (string, error) {
 	if err != nil || language == "" {
 		return filepath.Join(w.root, dir, "README.md"), err
 	}
-	languages, err := translation.Languages(w.root)
-	path := filepath.Join(w.root, page.Translations, language, dir, "README.md")
-	if _, statErr := os.Stat(path); err == nil && (statErr != nil || !slices.Contains(languages, language)) {
-		err = fmt.Errorf("the page of %s is not in the language %q (languages: %s): leave LANGUAGE out for the English page",
-			dir, language, strings.Join(languages, ", "))
+	if err := w.checkLanguage(language); err != nil {
+		return "", err
 	}
-	return path, err
+	path := filepath.Join(w.root, page.Translations, language, dir, "README.md")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the page of %s is not in the language %q: leave LANGUAGE out for the English page", dir, language)
+	}
+	return path, nil
+}
+
+// checkLanguage returns an error unless the workshop has texts in a language.
+func (w workshop) checkLanguage(language string) error {
+	languages, err := translation.Languages(w.root)
+	if err == nil && !slices.Contains(languages, language) {
+		err = fmt.Errorf("there is no language %q (languages: %s): leave LANGUAGE out for English", language,
+			strings.Join(languages, ", "))
+	}
+	return err
 }
 
 // pagesCommand is for the author of a page: it does with one page what `make verify` does with all pages.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mitchellh/go-wordwrap"
 	"golang.org/x/term"
 
 	"example.com/operator-workshop/scripts/examine/output"
@@ -36,7 +35,7 @@ const leastText = 20
 // checked program may have printed the text.
 func Wrap(w io.Writer, margin, text string) {
 	most := max(width()-len(margin), leastText)
-	text = wordwrap.WrapString(output.Lines(strings.TrimRight(text, "\n")), uint(most))
+	text = output.Wrap(output.Lines(strings.TrimRight(text, "\n")), most)
 	for line := range strings.SplitSeq(text, "\n") {
 		rest := []rune(line)
 		for ; len(rest) > most; rest = rest[most:] {

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/mitchellh/go-wordwrap"
+	"example.com/operator-workshop/scripts/examine/output"
 )
 
 // width is the longest line that Print writes, unless a single word is longer: a path or a command is never cut.
@@ -74,7 +74,7 @@ func Brief(ctx context.Context, m Machine, findings []Finding) string {
 
 // wrap writes text after first, which fills the line up to the column indent; further lines start at that column.
 func wrap(out *strings.Builder, first string, indent int, text string) {
-	lines := wordwrap.WrapString(text, uint(width-indent))
+	lines := output.Wrap(text, width-indent)
 	out.WriteString(first + strings.ReplaceAll(lines, "\n", "\n"+strings.Repeat(" ", indent)) + "\n")
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/output"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // A Card is the part of a verdict that a reader needs first: the one failure that explains the others, or what was
@@ -47,30 +49,30 @@ func sentences(v Verdict) (expected, happened string) {
 // failureLines returns what a user did, what was expected, and what happened.
 func failureLines(v Verdict) (lines []CardLine) {
 	if v.Did != "" {
-		lines = append(lines, CardLine{"Done", v.Did})
+		lines = append(lines, CardLine{translation.Mark("Done"), v.Did})
 	}
 	expected, happened := sentences(v)
 	happened = strings.TrimSpace(happened + "\n" + v.Reaction)
-	return append(lines, CardLine{"Expected", expected}, CardLine{"Happened", happened})
+	return append(lines, CardLine{translation.Mark("Expected"), expected}, CardLine{translation.Mark("Happened"), happened})
 }
 
 // Card returns the card of a report; next is the exercise after it, if there is one.
 func (r Report) Card(next string) Card {
 	if r.Compile != nil {
-		return Card{Lines: []CardLine{{"Happened", r.Compile.Error()}}}
+		return Card{Lines: []CardLine{{translation.Mark("Happened"), r.Compile.Error()}}}
 	}
 	if bad := failed(slices.Concat(r.Own, r.Earlier)); len(bad) > 0 {
 		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: failureLines(bad[0])}
 	}
 	c := Card{Passed: r.Passed()}
 	for _, v := range r.Own {
-		c.Lines = append(c.Lines, CardLine{"Proved", v.Title})
+		c.Lines = append(c.Lines, CardLine{translation.Mark("Proved"), v.Title})
 	}
 	for _, line := range r.Loop {
-		c.Lines = append(c.Lines, CardLine{"Loop", clock.ReplaceAllString(line, "")})
+		c.Lines = append(c.Lines, CardLine{translation.Mark("Loop"), clock.ReplaceAllString(line, "")})
 	}
 	if next != "" {
-		c.Lines = append(c.Lines, CardLine{"Next", next})
+		c.Lines = append(c.Lines, CardLine{translation.Mark("Next"), next})
 	}
 	return c
 }
@@ -92,24 +94,39 @@ func (r Report) failing() string {
 
 // PrintOwn writes the verdicts of an exercise's own check, as soon as they are known. Unless verbose, the first failure
 // hides the others.
-func PrintOwn(w io.Writer, verdicts []Verdict, verbose bool) {
+func (e Exercise) PrintOwn(w io.Writer, verdicts []Verdict, verbose bool) {
 	bad := failed(verdicts)
 	if verbose || len(bad) == 0 {
 		for _, v := range verdicts {
+			v.Title = e.said.Say(v.Title)
 			v.Print(w, verbose)
 		}
 		return
 	}
-	outcome.Line(w, bad[0].Verdict, bad[0].Check, fmt.Sprintf("%s (%.1f s)", bad[0].Title, bad[0].Seconds))
-	printLines(w, failureLines(bad[0]))
+	outcome.Line(w, bad[0].Verdict, bad[0].Check, fmt.Sprintf("%s (%.1f s)", e.said.SayWhole(bad[0].Title), bad[0].Seconds))
+	e.printLines(w, failureLines(bad[0]))
+}
+
+// Card returns a card in the language of the exercise.
+func (e Exercise) Card(c *Card) *Card {
+	if c == nil {
+		return nil
+	}
+	check, title, _ := strings.Cut(c.Check, ": ")
+	said := Card{Passed: c.Passed, Time: c.Time, Check: strings.TrimSuffix(check+": "+e.said.SayWhole(title), ": ")}
+	for _, line := range c.Lines {
+		said.Lines = append(said.Lines, CardLine{e.said.Say(line.Label), e.said.SayWhole(line.Text)})
+	}
+	return &said
 }
 
 // printLines writes the lines of a card.
-func printLines(w io.Writer, lines []CardLine) {
+func (e Exercise) printLines(w io.Writer, lines []CardLine) {
 	const margin = "               "
-	for _, line := range lines {
+	for _, line := range e.Card(&Card{Lines: lines}).Lines {
 		var text strings.Builder
 		outcome.Wrap(&text, margin, line.Text)
-		fmt.Fprintf(w, "  %-13s%s", line.Label+":", strings.TrimPrefix(text.String(), margin))
+		label := "  " + line.Label + ":"
+		fmt.Fprint(w, label, strings.Repeat(" ", max(1, len(margin)-output.Width(label))), strings.TrimPrefix(text.String(), margin))
 	}
 }

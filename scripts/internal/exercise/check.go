@@ -214,10 +214,10 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 
 // Hint returns the n-th hint, from 0: the hint for a known wrong answer comes first.
 func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool) {
-	hints := []string{"A nudge: " + reflowed(e.Hints.Nudge), "Why: " + reflowed(e.Hints.Explanation),
-		"The line:\n" + e.Hints.Line}
+	hints := []string{e.Sayf("A nudge: %s", reflowed(e.Hints.Nudge)), e.Sayf("Why: %s", reflowed(e.Hints.Explanation)),
+		e.Sayf("The line:") + "\n" + e.Hints.Line}
 	if w, ok := c.Wrong(e, failure); ok {
-		hints = append([]string{fmt.Sprintf("This looks like a known wrong answer (%s).\n%s", w.Name, reflowed(w.Hint))},
+		hints = append([]string{e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name)) + "\n" + reflowed(w.Hint)},
 			hints...)
 	}
 	n = min(n, len(hints)-1)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/examine/strictyaml"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // File is the list of a chapter's exercises, in the chapter's folder:
@@ -83,6 +84,8 @@ type Exercise struct {
 	Chapter string `json:"-"`
 	// Folder is the folder of the reader's files in work/, when it differs from the chapter's name.
 	Folder string `json:"-"`
+	// said has the language of the texts; nil is English.
+	said *translation.Translation
 }
 
 // Test has Go tests that run as if they were beside the reader's files. They run in the module of the work folder, with

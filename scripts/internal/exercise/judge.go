@@ -21,6 +21,7 @@ import (
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/output"
 	"example.com/operator-workshop/scripts/examine/supervisor"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // A Verdict is the result of a check of the reader's files.
@@ -99,7 +100,8 @@ func compileError(out, shown string, err error) error {
 	case strings.Contains(out, "missing go.sum entry"):
 		return fmt.Errorf("%w:\n%s\nDelete %s/go.mod: `make check` writes it and go.sum again", errCompile, text, shown)
 	case at != nil:
-		return fmt.Errorf("%w:\n%s\nOpen %s/%s at line %s", errCompile, text, shown, at[2], at[3])
+		return fmt.Errorf("%w:\n%s\n%s", errCompile, text,
+			fmt.Sprintf(translation.Mark("Open %s at line %s"), shown+"/"+at[2], at[3]))
 	case strings.Contains(out, "go.mod") || strings.Contains(out, "go.sum"):
 		return fmt.Errorf("%w:\n%s\nDelete %s/go.mod: `make check` writes it and go.sum again", errCompile, text, shown)
 	case strings.Contains(out, "no space left"):

@@ -10,14 +10,22 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
 func reflowed(text string) string {
-	return softBreak.ReplaceAllString(strings.TrimSpace(text), "$1 $2")
+	var lines []string
+	isProse := func(line string) bool { return line != "" && strings.TrimLeft(line, " \t") == line }
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if last := len(lines) - 1; last >= 0 && isProse(line) && isProse(lines[last]) {
+			lines[last] += " " + line
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
-
-var softBreak = regexp.MustCompile(`([^\n])\n([^\n\s])`)
 
 // clock matches the time at the beginning of a line of the loop.
 var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
@@ -25,10 +33,10 @@ var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
 // Print writes the result of an examination, and where to look.
 func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	for _, note := range r.Notes {
-		outcome.Wrap(w, "", note)
+		outcome.Wrap(w, "", e.said.Say(note))
 	}
 	if r.Compile != nil {
-		outcome.Wrap(w, "", r.Compile.Error())
+		outcome.Wrap(w, "", e.said.Say(r.Compile.Error()))
 		return
 	}
 	if e.ID == CapstoneID {
@@ -36,17 +44,17 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		return
 	}
 	if !r.shown {
-		PrintOwn(w, r.Own, verbose)
+		e.PrintOwn(w, r.Own, verbose)
 	}
 	if bad := failed(r.Earlier); verbose || len(bad) > 0 && len(failed(r.Own)) == 0 {
-		PrintOwn(w, bad, verbose)
+		e.PrintOwn(w, bad, verbose)
 	}
 	if r.Passed() {
 		if len(r.Earlier) > 0 {
-			fmt.Fprintf(w, "  the %d checks before it passed, too\n", len(r.Earlier))
+			fmt.Fprintln(w, " ", e.Sayf("the %d checks before it passed, too", len(r.Earlier)))
 		}
 		r.printLoop(w, e)
-		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
+		fmt.Fprintln(w, e.Sayf("%s is done (%s).", e.ID, r.times(e)))
 		return
 	}
 	r.printHelp(w, e)
@@ -55,18 +63,18 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 // printHelp writes what a reader can do after a failure.
 func (r Report) printHelp(w io.Writer, e Exercise) {
 	if more := len(failed(r.Own)) + len(failed(r.Earlier)) - 1; more > 0 {
-		fmt.Fprintf(w, "  %d more checks failed; they often follow from the first.\n", more)
+		outcome.Wrap(w, "  ", e.Sayf("%d more checks failed; they often follow from the first.", more))
 	}
 	where := e.Path()
 	if IsBug(e.ID) {
 		where = "work/bug; `make bug` says in which order. `make solution` shows the fault."
 	}
-	help := []CardLine{{"Where", where}, {"Hint", "make hint"}}
+	help := []CardLine{{translation.Mark("Where"), where}, {translation.Mark("Hint"), "make hint"}}
 	if r.Kept {
-		help = append(help, CardLine{"Watch it", "make watch EX=" + shortID(e)})
+		help = append(help, CardLine{translation.Mark("Watch it"), "make watch EX=" + shortID(e)})
 	}
-	printLines(w, append(help, CardLine{"All details", "make check VERBOSE=1"}))
-	fmt.Fprintf(w, "  (%s)\n", r.times())
+	e.printLines(w, append(help, CardLine{translation.Mark("All details"), "make check VERBOSE=1"}))
+	fmt.Fprintf(w, "  (%s)\n", r.times(e))
 }
 
 // printLoop writes an excerpt of the loop of a passed check.
@@ -74,7 +82,7 @@ func (r Report) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "The end of the loop of %s (make watch EX=%s replays all of it):\n", r.Own[0].Check, shortID(e))
+	fmt.Fprintln(w, e.Sayf("The end of the loop of %s (make watch EX=%s replays all of it):", r.Own[0].Check, shortID(e)))
 	for _, line := range r.Loop {
 		fmt.Fprintf(w, "  %s\n", clock.ReplaceAllString(line, ""))
 	}
@@ -89,10 +97,10 @@ func shortID(e Exercise) string {
 }
 
 // times returns a text with the times of the parts of an examination.
-func (r Report) times() string {
-	text := fmt.Sprintf("built in %s, judged in %s", short(r.Built), short(cmp.Or(r.First, r.Took)))
+func (r Report) times(e Exercise) string {
+	text := e.Sayf("built in %s, judged in %s", short(r.Built), short(cmp.Or(r.First, r.Took)))
 	if r.First > 0 && len(r.Earlier) > 0 {
-		text += fmt.Sprintf(", with the checks before it in %s", short(r.Took))
+		text = e.Sayf("%s, with the checks before it in %s", text, short(r.Took))
 	}
 	return text
 }
@@ -145,12 +153,12 @@ func (e Exercise) Reflowed() string { return reflowed(e.Story) }
 
 // PrintStory writes the story of an exercise, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
-	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
+	fmt.Fprintf(w, "%s  %s  %s\n\n", e.ID, e.Title, e.Sayf("(%d minutes)", e.Minutes))
 	outcome.Wrap(w, "", reflowed(e.Story))
 	check := ""
 	switch {
 	case e.Test != nil:
-		check = "its tests: " + e.Test.Run
+		check = e.Sayf("its tests: %s", e.Test.Run)
 	case e.ID == CapstoneID:
 		check = "all behaviours that the lab knows; make check prints the score"
 	case len(e.Lab) > 0:
@@ -160,16 +168,17 @@ func (e Exercise) PrintStory(w io.Writer) {
 	}
 	var checks strings.Builder
 	outcome.Wrap(&checks, "            ", check)
-	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
+	fmt.Fprintf(w, "\n%s\n", e.Sayf("the file    %s", e.Path()))
+	fmt.Fprint(w, e.Sayf("the check   %s", strings.TrimLeft(checks.String(), " ")))
 	if len(e.Lab) > 0 {
-		fmt.Fprintf(w, "to run it   make down up, which is an empty cluster, and in make shell:\n            %s\n",
-			strings.Join(e.RunCommands(), "\n            "))
+		fmt.Fprintln(w, e.Sayf("to run it   make down up, which is an empty cluster, and in make shell:"))
+		fmt.Fprintf(w, "            %s\n", strings.Join(e.RunCommands(), "\n            "))
 	}
 	if e.ID == CapstoneID {
 		fmt.Fprintln(w, "then        make check, and make check VERBOSE=1 for the evidence of it; there are no hints")
 		return
 	}
-	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
+	fmt.Fprintln(w, e.Sayf("then        make check   (make hint helps, make progress shows where you are)"))
 }
 
 // RunCommands run the reader's operator on the local cluster, in a shell that has it. The shell stays in its folder.
@@ -182,9 +191,9 @@ func (e Exercise) RunCommands() []string {
 func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 	outcome.Wrap(w, "", text)
 	if last {
-		fmt.Fprintln(w, "That was the last hint; `make solution` shows a diff.")
+		fmt.Fprintln(w, e.Sayf("That was the last hint; `make solution` shows a diff."))
 	} else {
-		fmt.Fprintln(w, "`make hint` says more.")
+		fmt.Fprintln(w, e.Sayf("`make hint` says more."))
 	}
 }
 

@@ -296,3 +296,16 @@ func TestAPausePrecedesEachCommand(t *testing.T) {
 		t.Errorf("after Ctrl-C: %v", err)
 	}
 }
+
+// A paragraph in Japanese has no blanks.
+func TestProseWithoutBlanksFitsTheTerminal(t *testing.T) {
+	lines := strings.Split(wrap(strings.Repeat("コントローラーは子を作ります。", 20)), "\n")
+	for _, line := range lines {
+		if characters := len([]rune(line)); characters > width/2 {
+			t.Errorf("a line has %d characters of two columns", characters)
+		}
+	}
+	if len(lines) < 5 {
+		t.Errorf("%d lines", len(lines))
+	}
+}

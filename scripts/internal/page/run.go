@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mitchellh/go-wordwrap"
+	"example.com/operator-workshop/scripts/examine/output"
 )
 
 // A Runner runs pages.
@@ -214,7 +214,7 @@ func wrap(prose string) string {
 	if strings.HasPrefix(prose, "|") {
 		return prose
 	}
-	return wordwrap.WrapString(strings.Join(strings.Fields(prose), " "), width)
+	return output.Wrap(strings.Join(strings.Fields(prose), " "), width)
 }
 
 func (r Runner) command(b *Block) {

@@ -56,7 +56,7 @@ func faults(text, translated string, terms Terms) (all []string) {
 	for _, same := range []struct {
 		name string
 		of   *regexp.Regexp
-	}{{"code", code}, {"links", destination}, {"comments", comment}} {
+	}{{"code", code}, {"links", destination}, {"comments", comment}, {"values", value}} {
 		if was, is := found(same.of, text), found(same.of, translated); !slices.Equal(was, is) {
 			all = append(all, fmt.Sprintf("%s %q became %q", same.name, was, is))
 		}

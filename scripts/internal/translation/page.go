@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -28,21 +29,8 @@ type Translation struct {
 	segments             []segment
 	source               []byte
 	texts                map[string]string
-	others               []string // the pages with a translation
-}
-
-// Languages returns the languages of a checkout.
-func Languages(root string) (all []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(root, Folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			all = append(all, e.Name())
-		}
-	}
-	return all, err
+	others               []string  // the pages with a translation
+	patterns             []pattern // of a catalogue
 }
 
 // Load returns the translations of a language.
@@ -50,7 +38,7 @@ func Load(root, language string) (all []*Translation, err error) {
 	dir := filepath.Join(root, Folder, language)
 	var found []string
 	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
-		if err == nil && filepath.Ext(file) == ".po" {
+		if err == nil && filepath.Ext(file) == ".po" && !isCatalogue(file) {
 			relative, _ := filepath.Rel(dir, file)
 			found = append(found, filepath.ToSlash(strings.TrimSuffix(relative, ".po"))+".md")
 		}
@@ -73,18 +61,24 @@ func Open(root, language, page string) (*Translation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is a translation of a page that is not there: %w", language, err)
 	}
-	t := &Translation{Root: root, Language: language, Page: page, source: source, segments: segments(source),
-		texts: map[string]string{}}
+	t := &Translation{Root: root, Language: language, Page: page, source: source, segments: segments(source)}
+	return t, t.read()
+}
+
+// read reads the PO file, if there is one.
+func (t *Translation) read() error {
+	t.texts = map[string]string{}
 	file, err := po.LoadFile(t.file(".po"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", t.file(".po"), err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if err == nil {
-		for _, m := range file.Messages {
-			t.texts[m.MsgId] = m.MsgStr
-		}
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.file(".po"), err)
 	}
-	return t, nil
+	for _, m := range file.Messages {
+		t.texts[m.MsgId] = m.MsgStr
+	}
+	return nil
 }
 
 func (t *Translation) file(extension string) string {
@@ -105,7 +99,7 @@ func (t *Translation) WritePO() error {
 			continue
 		}
 		seen[s.text] = true
-		m := po.Message{MsgId: s.text, MsgStr: t.texts[s.text]}
+		m := po.Message{MsgId: s.text, MsgStr: t.texts[s.text], Comment: po.Comment{ExtractedComment: s.from}}
 		fmt.Fprintln(&b, m.String())
 	}
 	if err := os.MkdirAll(filepath.Dir(t.file(".po")), 0o755); err != nil {
@@ -124,6 +118,16 @@ func (t *Translation) Stale() (all []string) {
 	return all
 }
 
+// Obsolete returns the texts of the PO file that the source no longer has.
+func (t *Translation) Obsolete() (all []string) {
+	for _, text := range slices.Sorted(maps.Keys(t.texts)) {
+		if text != "" && !slices.ContainsFunc(t.segments, func(s segment) bool { return s.text == text }) {
+			all = append(all, fmt.Sprintf("%s: %s", t.Page, text))
+		}
+	}
+	return all
+}
+
 func (t *Translation) translated(s segment) (string, bool) {
 	if label := pages.Labels[t.Language][s.text]; s.label && label != "" {
 		return label, true
@@ -135,11 +139,44 @@ func (t *Translation) translated(s segment) (string, bool) {
 	return translated, translated != ""
 }
 
-// Text returns the page in this language.
+// Text returns the page in this language, for its place below Folder.
 func (t *Translation) Text() string {
+	slugs := map[string]int{}
+	text := t.page(func(s segment, translated string) string {
+		translated = codeOrDestination.ReplaceAllStringFunc(translated, t.link)
+		if s.heading {
+			return fmt.Sprintf(`<a id="%s"></a>%s`, slug(s.text, slugs), translated)
+		}
+		return translated
+	})
+	first, rest, _ := strings.Cut(text, "\n")
+	note := fmt.Sprintf("<!-- Made by `make sync` from %s and %s: change those. -->", t.Page,
+		path.Base(filepath.ToSlash(t.file(".po"))))
+	return first + "\n\n" + note + "\n" + rest
+}
+
+// InPlace returns the page in this language, for the place of the English page: its links are those of the English page.
+func (t *Translation) InPlace() string {
+	return t.page(func(_ segment, translated string) string { return translated })
+}
+
+// Exists reports whether there is a translation.
+func (t *Translation) Exists() bool { return len(t.texts) > 0 }
+
+// Title returns the first heading of the page in this language.
+func (t *Translation) Title() string {
+	at := slices.IndexFunc(t.segments, func(s segment) bool { return s.heading })
+	if at < 0 {
+		return ""
+	}
+	title, _ := t.translated(t.segments[at])
+	return title
+}
+
+// page returns the page with each piece of prose as written.
+func (t *Translation) page(written func(s segment, translated string) string) string {
 	var b strings.Builder
 	at := 0
-	slugs := map[string]int{}
 	for _, s := range t.segments {
 		b.Write(t.source[at:s.start])
 		at = s.stop
@@ -147,16 +184,10 @@ func (t *Translation) Text() string {
 		if !ok {
 			translated = Untranslated + s.text
 		}
-		if s.heading {
-			fmt.Fprintf(&b, `<a id="%s"></a>`, slug(s.text, slugs))
-		}
-		b.WriteString(codeOrDestination.ReplaceAllStringFunc(translated, t.link))
+		b.WriteString(written(s, translated))
 	}
 	b.Write(t.source[at:])
-	first, rest, _ := strings.Cut(b.String(), "\n")
-	note := fmt.Sprintf("<!-- Made by `make sync` from %s and %s: change those. -->", t.Page,
-		path.Base(filepath.ToSlash(t.file(".po"))))
-	return first + "\n\n" + note + "\n" + rest
+	return b.String()
 }
 
 var (

@@ -20,10 +20,11 @@ import (
 type segment struct {
 	text        string // in one line
 	line        int
-	start, stop int  // in the source
-	heading     bool // so links lead to it
-	label       bool // of the block after it: "Output:"
-	prose       bool // a word outside of code
+	start, stop int    // in the source
+	heading     bool   // so links lead to it
+	label       bool   // of the block after it: "Output:"
+	prose       bool   // a word outside of code
+	from        string // the file of a sentence
 }
 
 var (

@@ -15,13 +15,14 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 var blockTemplate = template.Must(template.New("").Parse(`<section class="block {{.Kind}}" aria-label="{{.Label}}"` +
 	`{{if .Run}} data-block="{{.Number}}" data-terminal="{{.Terminal}}"{{end}}>` +
 	`<header><span class="kind">{{.Label}}</span>{{if .Note}}<span class="note">{{.Note}}</span>{{end}}` +
-	`{{if .Copy}}<button class="copy" type="button">Copy</button>{{end}}` +
-	`{{if .Run}}<button class="run" type="button">Run</button>{{end}}</header>` +
+	`{{if .Copy}}<button class="copy" type="button">{{.CopyWord}}</button>{{end}}` +
+	`{{if .Run}}<button class="run" type="button">{{.RunWord}}</button>{{end}}</header>` +
 	`<pre tabindex="0"><code>{{.Code}}</code></pre>{{if .Run}}<div class="verdict" role="status"></div>{{end}}</section>
 `))
 
@@ -33,27 +34,28 @@ func isRunnable(b *page.Block) bool {
 }
 
 // drawBlock writes a block with its label.
-func drawBlock(w util.BufWriter, number int, b *page.Block) {
+func drawBlock(w util.BufWriter, number int, b *page.Block, said *translation.Translation) {
 	view := struct {
 		Kind, Label, Note, Terminal string
+		CopyWord, RunWord           string
 		Number                      int
 		Copy, Run                   bool
 		Code                        template.HTML
-	}{Kind: "included", Label: cmp.Or(b.File, b.Lang), Number: number,
+	}{Kind: "included", Label: cmp.Or(b.File, b.Lang), Number: number, CopyWord: said.Sayf("Copy"), RunWord: said.Sayf("Run"),
 		Code: template.HTML(colored(b.Lang, strings.TrimRight(b.Text, "\n")))}
 	switch b.Lang {
 	case "mermaid":
 		fmt.Fprintf(w, `<figure class="picture"><pre>%s</pre></figure>`, template.HTMLEscapeString(b.Text))
 		return
 	case "console":
-		view.Kind, view.Label = "console", "Expected output"
+		view.Kind, view.Label = "console", said.Sayf("Expected output")
 		if b.Contains {
-			view.Label = "Expected among the output"
+			view.Label = said.Sayf("Expected among the output")
 		}
 	case "sh":
-		view.Kind, view.Label, view.Terminal = "command", "Command", cmp.Or(b.Background, "page")
+		view.Kind, view.Label, view.Terminal = "command", said.Sayf("Command"), cmp.Or(b.Background, "page")
 		view.Copy, view.Run = true, isRunnable(b)
-		view.Note = noteOf(b)
+		view.Note = said.Say(noteOf(b))
 	}
 	_ = blockTemplate.Execute(w, view)
 }
@@ -62,17 +64,17 @@ func drawBlock(w util.BufWriter, number int, b *page.Block) {
 func noteOf(b *page.Block) string {
 	switch {
 	case b.Skip != "" && !isRunnable(b):
-		return "copy the lines that you need; not run by tests: " + b.Skip
+		return fmt.Sprintf(translation.Mark("copy the lines that you need; not run by tests: %s"), b.Skip)
 	case b.Skip != "":
-		return "not run by tests: " + b.Skip
+		return fmt.Sprintf(translation.Mark("not run by tests: %s"), b.Skip)
 	case b.Background != "":
-		return "runs in the terminal “" + b.Background + "”"
+		return fmt.Sprintf(translation.Mark("runs in the terminal “%s”"), b.Background)
 	case b.Stop != "":
-		return "ends what runs in “" + b.Stop + "”"
+		return fmt.Sprintf(translation.Mark("ends what runs in “%s”"), b.Stop)
 	case b.Fails:
-		return "fails, as it should"
+		return translation.Mark("fails, as it should")
 	case b.Within > 0:
-		return fmt.Sprintf("is repeated for up to %s", b.Within)
+		return fmt.Sprintf(translation.Mark("is repeated for up to %s"), b.Within)
 	}
 	return ""
 }

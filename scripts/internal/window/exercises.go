@@ -47,7 +47,8 @@ type Task struct {
 	Editor string `json:"editor"`
 }
 
-func (s *Server) exercises(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) exercises(w http.ResponseWriter, r *http.Request) {
+	in := s.speaking(r)
 	state, err := s.Course.State()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -55,14 +56,14 @@ func (s *Server) exercises(w http.ResponseWriter, _ *http.Request) {
 	}
 	p := Progress{Current: state.Exercise, Chapters: map[string]string{}}
 	for _, e := range s.Course.All {
-		one := progressOf(e, state)
+		one := progressOf(e.In(in.exercises), state)
 		if one.Passed {
 			p.Passed++
 		}
 		p.Exercises = append(p.Exercises, one)
 		p.Chapters[e.Chapter] = e.Chapter
-		if title := s.pages.titles[e.Chapter+"/README.md"]; title != "" {
-			p.Chapters[e.Chapter] = title
+		if page := e.Chapter + "/README.md"; s.pages.has(page) {
+			p.Chapters[e.Chapter] = in.title(s.pages, page)
 		}
 	}
 	if next, ok := s.Course.Next(state); ok {
@@ -81,13 +82,15 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(),
-		Editor: strings.Join(editor(), " ")}
+	said := s.speaking(r).exercises
+	e = e.In(said)
+	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " ")}
 	if state.Current == e.ID {
-		task.Card = state.Card
+		task.Card = e.Card(state.Card)
 	}
 	all := s.verdicts()
 	if at := slices.IndexFunc(all, func(v Verdict) bool { return v.Exercise == e.ID }); at >= 0 {
+		all[at].Message = said.SayWhole(all[at].Message)
 		task.Verdict = &all[at]
 	}
 	if task.Begun {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // policy is the content security policy of a page. Scripts and styles come from files only; the nonce is for the style
@@ -71,7 +73,7 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 // isStranger is the key of a connection's context for whether another user opened it.
 type isStranger struct{}
 
-const noSecret = "This tab has no secret of this window: open the newest address that `make open` printed."
+var noSecret = translation.Mark("This tab has no secret of this window: open the newest address that `make open` printed.")
 
 // private answers only a page with the second secret. A browser sends the cookie to each port of 127.0.0.1, but only
 // pages of this server have the second secret.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"os"
+
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 	inputPiece = 1 << 10
 )
 
-var errInputRefused = errors.New("a terminal keeps at most 1 MiB for a program that does not read")
+var errInputRefused = errors.New(translation.Mark("a terminal keeps at most 1 MiB for a program that does not read"))
 
 // keys sends keys to the shell. When the shell has ended, Enter starts another shell.
 func (t *terminal) keys(keys []byte) error {

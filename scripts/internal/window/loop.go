@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // cluster names the ledger of the local cluster, which continues. The other ledgers belong to checks, which have ended.
@@ -51,7 +53,13 @@ func (s *Server) verdicts() (all []Verdict) {
 	return all
 }
 
-func (s *Server) loopSources(w http.ResponseWriter, _ *http.Request) { answer(w, s.verdicts()) }
+func (s *Server) loopSources(w http.ResponseWriter, r *http.Request) {
+	all, said := s.verdicts(), s.speaking(r).exercises
+	for i := range all {
+		all[i].Message = said.SayWhole(all[i].Message)
+	}
+	answer(w, all)
+}
 
 // batch is how many records are sent at once, and flush is how long the first of them may wait for others.
 const (
@@ -62,6 +70,7 @@ const (
 // A feed sends records to a tab. It keeps at most one batch: when a tab is slow, the reading of the file waits.
 type feed struct {
 	connection *websocket.Conn
+	said       *translation.Translation
 
 	mu      sync.Mutex
 	order   loop.Order
@@ -95,14 +104,21 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 	case loop.Note:
 		arrow.Sentence = arrow.Text
 	case loop.Event:
-		arrow.Sentence = arrow.Text + " was delivered to " + by + "."
+		arrow.Sentence = f.said.Sayf("%s was delivered to %s.", arrow.Text, by)
 	default:
-		arrow.Sentence = by + " sent " + arrow.Text + took(r) + effect(r)
+		sentences := []string{f.said.Sayf("%s sent %s.", by, arrow.Text)}
+		if r.Took > 0 {
+			sentences[0] = f.said.Sayf("%s sent %s; the answer took %.1f ms.", by, arrow.Text, r.Took)
+		}
+		if effect := effect(r); effect != "" {
+			sentences = append(sentences, f.said.Say(effect))
+		}
 		if ok {
 			arrow.Later = loop.Gap(r.Time.Sub(event.Time))
-			arrow.Sentence += fmt.Sprintf(" Before it, by %s, %s was delivered: that is the order, not a cause.",
-				arrow.Later, event.Text())
+			sentences = append(sentences, f.said.Sayf("Before it, by %s, %s was delivered: that is the order, not a cause.",
+				arrow.Later, event.Text()))
 		}
+		arrow.Sentence = strings.Join(sentences, " ")
 	}
 	f.waiting = append(f.waiting, arrow)
 	full := len(f.waiting) >= batch
@@ -114,28 +130,21 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 }
 
 // effects are sentences about the effect of a write.
-var effects = map[string]string{"moved": " It changed the object.", "same": " It changed nothing."}
+var effects = map[string]string{"moved": translation.Mark("It changed the object."),
+	"same": translation.Mark("It changed nothing.")}
 
 // effect describes the effect of a write. An apply creates the object that is missing. An object with finalizers is
 // deleted later.
 func effect(r loop.Record) string {
 	switch {
 	case r.Effect == "moved" && r.Code == http.StatusCreated && r.Subresource == "":
-		return " It created the object."
+		return translation.Mark("It created the object.")
 	case r.Effect == "moved" && r.Verb == "delete":
-		return " It deleted the object, or marked it for deletion."
+		return translation.Mark("It deleted the object, or marked it for deletion.")
 	case r.Effect == "moved" && r.Verb == "deletecollection":
-		return " It deleted the objects, or marked them for deletion."
+		return translation.Mark("It deleted the objects, or marked them for deletion.")
 	}
 	return effects[r.Effect]
-}
-
-// took is the time from the request to the answer.
-func took(r loop.Record) string {
-	if r.Took == 0 {
-		return "."
-	}
-	return fmt.Sprintf("; the answer took %.1f ms.", r.Took)
 }
 
 func (f *feed) flush(ctx context.Context) error {
@@ -185,7 +194,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	}
 	defer connection.CloseNow()
 	ctx := connection.CloseRead(r.Context())
-	f := &feed{connection: connection}
+	f := &feed{connection: connection, said: s.speaking(r).said}
 	flushing, stop := context.WithCancel(ctx)
 	defer stop()
 	go f.keepFlushing(flushing)
@@ -204,7 +213,9 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if f.flush(ctx) == nil {
-		_ = sendOne(ctx, connection, ending(err))
+		message := ending(err)
+		message.Away = f.said.Say(message.Away)
+		_ = sendOne(ctx, connection, message)
 	}
 	_ = connection.Close(websocket.StatusNormalClosure, "")
 }
@@ -215,7 +226,7 @@ func ending(err error) feedMessage {
 	case err == nil:
 		return feedMessage{End: true}
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, loop.ErrGone):
-		return feedMessage{Away: "No local cluster with the lens runs: `make up` starts it."}
+		return feedMessage{Away: translation.Mark("No local cluster with the lens runs: `make up` starts it.")}
 	}
 	return feedMessage{Away: err.Error()}
 }

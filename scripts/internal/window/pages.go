@@ -22,6 +22,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // pages has the parts of the checkout that the window shows: its pages, and the files to which they link. The window
@@ -168,27 +169,52 @@ func (s *Server) parsed(name string) ([]*page.Block, error) {
 	return all, nil
 }
 
-// render makes HTML of a page.
-func (s *Server) render(name string) (template.HTML, error) {
-	source, err := os.ReadFile(s.below(name))
+// render makes HTML of a page, in a language when it has a translation. Anchors and blocks are those of the English page.
+func (s *Server) render(name string, in spoken) (body template.HTML, has translation.Language, err error) {
+	english, err := os.ReadFile(s.below(name))
 	if err != nil {
-		return "", err
+		return "", has, err
 	}
 	all, err := s.parsed(name)
 	if err != nil {
-		return "", err
+		return "", has, err
 	}
 	number := 0
 	md := markdown(func(w util.BufWriter) {
-		drawBlock(w, number, all[number])
+		drawBlock(w, number, all[number], in.said)
 		number++
 	})
-	doc := md.Parser().Parse(text.NewReader(source))
+	source, doc, has := english, md.Parser().Parse(text.NewReader(english)), translation.English
+	if in.said != nil {
+		t, err := translation.Open(s.Root, in.Name, name)
+		if err != nil {
+			return "", has, err
+		}
+		if t.Exists() {
+			headings := headingsOf(doc)
+			source, has = []byte(t.InPlace()), in.Language
+			doc = md.Parser().Parse(text.NewReader(source))
+			for i, heading := range headingsOf(doc) {
+				id, _ := headings[i].AttributeString("id")
+				heading.SetAttributeString("id", id)
+			}
+		}
+	}
 	s.lead(doc, name)
 	unlabel(doc, source)
-	var body bytes.Buffer
-	err = md.Renderer().Render(&body, source, doc)
-	return template.HTML(body.String()), err // only folds remain of the HTML in a page
+	var out bytes.Buffer
+	err = md.Renderer().Render(&out, source, doc)
+	return template.HTML(out.String()), has, err // only folds remain of the HTML in a page
+}
+
+func headingsOf(doc ast.Node) (all []ast.Node) {
+	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering && node.Kind() == ast.KindHeading {
+			all = append(all, node)
+		}
+		return ast.WalkContinue, nil
+	})
+	return all
 }
 
 // unlabel removes the labels of outputs, because each block of the window has its own label.
@@ -226,6 +252,8 @@ func (s *Server) lead(doc ast.Node, name string) {
 		address := "/file/" + file
 		if s.pages.has(file) {
 			address = "/page/" + file
+		} else if in, english := ofLanguage(file); s.pages.has(english) {
+			address = "/page/" + english + "?language=" + in
 		}
 		if fragment != "" {
 			address += "#" + fragment
@@ -235,7 +263,7 @@ func (s *Server) lead(doc ast.Node, name string) {
 	})
 }
 
-var layout = template.Must(template.ParseFS(web, "web/layout.html"))
+var layout = template.Must(template.ParseFS(web, "web/layout.html", "web/languages.html"))
 
 // A chapter of the list beside a page.
 type entry struct {
@@ -245,9 +273,9 @@ type entry struct {
 }
 
 // list returns the pages by folder: the pages of a chapter are below the chapter's page.
-func (p *pages) list(current string) (all []entry) {
+func (p *pages) list(current string, in spoken) (all []entry) {
 	for _, name := range p.names {
-		one := entry{Name: name, Title: strings.NewReplacer("`", "", "*", "").Replace(p.titles[name]), Current: name == current}
+		one := entry{Name: name, Title: strings.NewReplacer("`", "", "*", "").Replace(in.title(p, name)), Current: name == current}
 		folder, _, inside := strings.Cut(path.Dir(name), "/")
 		if inside && len(all) > 0 && strings.HasPrefix(all[len(all)-1].Name, folder+"/") {
 			all[len(all)-1].Below = append(all[len(all)-1].Below, one)
@@ -260,11 +288,14 @@ func (p *pages) list(current string) (all []entry) {
 
 // shown has the data that the layout needs.
 type shown struct {
-	Name, Title, Nonce string
-	Body               template.HTML
-	Chapters           []entry
-	Background         []string
-	Present            bool
+	spoken
+	Page, Title, Nonce string
+	// BodyTag is the language of the body.
+	BodyTag    string
+	Body       template.HTML
+	Chapters   []entry
+	Background []string
+	Present    bool
 }
 
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
@@ -273,19 +304,25 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body, err := s.render(name)
+	if chosen := r.URL.Query().Get("language"); chosen != "" {
+		http.SetCookie(w, &http.Cookie{Name: "language", Value: chosen, Path: "/", MaxAge: aYear, SameSite: http.SameSiteStrictMode})
+		http.Redirect(w, r, "/page/"+name, http.StatusSeeOther)
+		return
+	}
+	in := s.speaking(r)
+	body, has, err := s.render(name, in)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	view := shown{Name: name, Title: s.pages.titles[name], Body: body}
+	view := shown{Page: name, Title: in.title(s.pages, name), Body: body, BodyTag: has.Tag}
 	all, _ := s.parsed(name)
 	for _, block := range all {
 		if block.Background != "" {
 			view.Background = append(view.Background, block.Background)
 		}
 	}
-	s.show(w, view)
+	s.show(w, in, view)
 }
 
 // file shows a file that a page links to.
@@ -314,11 +351,12 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	var body bytes.Buffer
 	body.WriteString("<h1>" + template.HTMLEscapeString(path.Base(name)) + "</h1><p>" + template.HTMLEscapeString(name) + "</p>")
 	body.WriteString(`<pre class="source" tabindex="0">` + colored(name, string(source)) + "</pre>")
-	s.show(w, shown{Name: "README.md", Title: name, Body: template.HTML(body.String())})
+	s.show(w, s.speaking(r), shown{Page: "README.md", Title: name, Body: template.HTML(body.String()),
+		BodyTag: translation.English.Tag})
 }
 
-func (s *Server) show(w http.ResponseWriter, view shown) {
-	view.Nonce, view.Present, view.Chapters = nonce(w), s.Present, s.pages.list(view.Name)
+func (s *Server) show(w http.ResponseWriter, in spoken, view shown) {
+	view.spoken, view.Nonce, view.Present, view.Chapters = in, nonce(w), s.Present, s.pages.list(view.Page, in)
 	var whole bytes.Buffer
 	if err := layout.Execute(&whole, view); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

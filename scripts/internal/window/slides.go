@@ -12,11 +12,12 @@ import (
 	"example.com/operator-workshop/scripts/internal/teaching"
 )
 
-var slidesLayout = template.Must(template.ParseFS(web, "web/slides.html"))
+var slidesLayout = template.Must(template.ParseFS(web, "web/slides.html", "web/languages.html"))
 
 // slidesShown has the data that the page of the slides needs.
 type slidesShown struct {
-	Name, Nonce string
+	spoken
+	Page, Nonce, BodyTag string
 	// Presenter means that notes, clock and run sheet are beside the slide.
 	Presenter bool
 	Slides    []template.HTML
@@ -28,12 +29,13 @@ func (s *Server) slides(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	html, err := s.render(teaching.SlidesFile)
+	in := s.speaking(r)
+	html, has, err := s.render(teaching.SlidesFile, in)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	view := slidesShown{Name: teaching.SlidesFile, Nonce: nonce(w), Presenter: path.Base(r.URL.Path) == "presenter"}
+	view := slidesShown{spoken: in, BodyTag: has.Tag, Page: teaching.SlidesFile, Nonce: nonce(w), Presenter: path.Base(r.URL.Path) == "presenter"}
 	for _, slide := range strings.Split(string(html), "<h2 ")[1:] { // text on a page is escaped
 		view.Slides = append(view.Slides, template.HTML("<h2 "+slide))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -27,6 +28,8 @@ func withSlides(t *testing.T) *fixture {
 	testkit.Must(t, err)
 	f.Root, f.terminals.config.Root = root, root
 	f.pages, err = findPages(root)
+	testkit.Must(t, err)
+	f.spoken, err = speakers(root)
 	testkit.Must(t, err)
 	return f
 }
@@ -104,14 +107,18 @@ const measured = `(() => {
   return wrong.join(", ");
 })()`
 
-// TestEachSlideFits shows every slide.
+// TestEachSlideFits shows every slide, in each language.
 func TestEachSlideFits(t *testing.T) {
 	all := slideTitles(t)
-	for _, size := range [][2]int64{{1280, 720}, {1280, 800}, {1920, 1080}} {
-		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+	for _, test := range []struct {
+		language      string
+		width, height int64
+	}{{"en", 1280, 720}, {"en", 1280, 800}, {"en", 1920, 1080}, {"zh-TW", 1280, 720}, {"ja", 1280, 720}, {"ko", 1280, 720}} {
+		t.Run(fmt.Sprintf("%s %dx%d", test.language, test.width, test.height), func(t *testing.T) {
 			f := withSlides(t)
 			ctx := f.browser(t)
-			do(t, ctx, chromedp.EmulateViewport(size[0], size[1]))
+			do(t, ctx, network.SetCookie("language", test.language).WithURL("http://"+f.host()),
+				chromedp.EmulateViewport(test.width, test.height))
 			f.toSlides(t, ctx, "/slides")
 			for at, title := range all {
 				number := at + 1
@@ -122,6 +129,11 @@ func TestEachSlideFits(t *testing.T) {
 				if wrong != "" {
 					t.Errorf("slide %d, %q: %s", number, title, wrong)
 				}
+			}
+			var shown string
+			do(t, ctx, chromedp.Evaluate(`document.documentElement.lang.slice(0, 2)`, &shown))
+			if !strings.HasPrefix(test.language, shown) {
+				t.Errorf("the slides are in %s", shown)
 			}
 		})
 	}

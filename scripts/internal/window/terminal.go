@@ -14,6 +14,7 @@ import (
 	"github.com/creack/pty"
 
 	"example.com/operator-workshop/scripts/examine/output"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 //go:embed shell.sh
@@ -145,7 +146,7 @@ func (t *terminal) read(cmd *exec.Cmd, file *os.File, ended chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.now != nil {
-		t.set(State{ID: t.now.id, Is: "failed", Says: "The shell has ended."})
+		t.set(State{ID: t.now.id, Is: "failed", Says: translation.Mark("The shell has ended.")})
 	}
 	t.print([]byte("\r\n[the shell has ended: press Enter for another one]\r\n"))
 	_ = file.Close()
@@ -167,7 +168,7 @@ func (t *terminal) print(text []byte) {
 		_, _ = r.out.Write(text)
 		if !r.passed && r.until != "" && strings.Contains(r.out.String(), r.until) {
 			r.passed = true
-			t.set(State{ID: r.id, Is: "passed", Says: "It runs: it printed “" + r.until + "”."})
+			t.set(State{ID: r.id, Is: "passed", Says: fmt.Sprintf(translation.Mark("It runs: it printed “%s”."), r.until)})
 		}
 	}
 }
@@ -213,7 +214,7 @@ func (t *terminal) end(r *run) {
 	state.ID = r.id
 	retry := state.Is == "failed" && time.Now().Before(r.within)
 	if retry {
-		state.Is, state.Says, state.Detail = "running", "Not yet: it is repeated until it matches.", ""
+		state.Is, state.Says, state.Detail = "running", translation.Mark("Not yet: it is repeated until it matches."), ""
 	}
 	t.set(state)
 	switch {
@@ -229,7 +230,7 @@ func (t *terminal) repeat(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.idle || t.now != nil || t.file == nil {
-		t.set(State{ID: r.id, Is: "failed", Says: "It was not repeated: the terminal is in use."})
+		t.set(State{ID: r.id, Is: "failed", Says: translation.Mark("It was not repeated: the terminal is in use.")})
 		return
 	}
 	t.write(&run{id: r.id, text: r.text, judge: r.judge, within: r.within, then: r.then, strict: r.strict})
@@ -272,10 +273,11 @@ func (t *terminal) run(r *run) {
 		return
 	}
 	if t.now != nil || t.waiting != nil || !t.idle && !t.fresh {
-		t.set(State{ID: r.id, Is: "refused", Says: "Something runs in this terminal: wait for it, or press Ctrl-C there."})
+		t.set(State{ID: r.id, Is: "refused",
+			Says: translation.Mark("Something runs in this terminal: wait for it, or press Ctrl-C there.")})
 		return
 	}
-	t.set(State{ID: r.id, Is: "running", Says: "It runs."})
+	t.set(State{ID: r.id, Is: "running", Says: translation.Mark("It runs.")})
 	if !t.idle {
 		t.waiting = r
 		return

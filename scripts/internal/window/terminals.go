@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // terminals has the terminals of a window, by page and name. The blocks of a page run in the terminal "page". Buttons
@@ -168,7 +170,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		s.listen(ctx, connection, t, v, blocks, of)
 	}()
-	send(ctx, connection, t, v)
+	send(ctx, connection, t, v, s.speaking(r).said)
 }
 
 // blocksOf returns the blocks of a terminal's page.
@@ -189,7 +191,7 @@ func (s *Server) blocksOf(name, of string) (blocks []*page.Block, background boo
 }
 
 // send sends a tab the output of its terminal.
-func send(ctx context.Context, connection *websocket.Conn, t *terminal, v *viewer) {
+func send(ctx context.Context, connection *websocket.Conn, t *terminal, v *viewer, said *translation.Translation) {
 	alive := time.NewTicker(20 * time.Second)
 	defer alive.Stop()
 	for {
@@ -203,7 +205,7 @@ func send(ctx context.Context, connection *websocket.Conn, t *terminal, v *viewe
 			cancel()
 		case <-v.more:
 			for _, piece := range t.take(v) {
-				if err = sendOne(ctx, connection, piece); err != nil {
+				if err = sendOne(ctx, connection, translated(piece, said)); err != nil {
 					break
 				}
 			}
@@ -290,7 +292,8 @@ func (s *Server) runCommand(t *terminal, want request) {
 			return // the window is closing
 		}
 		t.mu.Lock()
-		t.set(State{ID: r.id, Is: "moved", Says: "Your own program runs here, so the button uses the tab “More”."})
+		t.set(State{ID: r.id, Is: "moved",
+			Says: translation.Mark("Your own program runs here, so the button uses the tab “More”.")})
 		t.mu.Unlock()
 		r.other = nil
 		other.run(r)
@@ -325,12 +328,16 @@ func judgeOf(command string) func(_, code string) State {
 	return func(_, code string) State {
 		switch {
 		case code != "0" && code != "":
-			return State{Is: "failed", Says: "It failed with code " + code + "."}
+			return failedWith(code)
 		case strings.HasPrefix(command, "make check "):
-			return State{Is: "passed", Says: "The check succeeded."}
+			return State{Is: "passed", Says: translation.Mark("The check succeeded.")}
 		}
 		return State{Is: "done"}
 	}
+}
+
+func failedWith(code string) State {
+	return State{Is: "failed", Says: fmt.Sprintf(translation.Mark("It failed with code %s."), code)}
 }
 
 // judge compares the output of a block with the page, as the page runner does.
@@ -338,17 +345,17 @@ func judge(b *page.Block, printed, code string) State {
 	failed := code != "0" && code != ""
 	switch {
 	case b.Background != "":
-		return State{Is: "passed", Says: "It has ended."}
+		return State{Is: "passed", Says: translation.Mark("It has ended.")}
 	case b.Fails && !failed:
-		return State{Is: "failed", Says: "It succeeded; the page says that it fails."}
+		return State{Is: "failed", Says: translation.Mark("It succeeded; the page says that it fails.")}
 	case failed && !b.Fails:
-		return State{Is: "failed", Says: "It failed with code " + code + "."}
+		return failedWith(code)
 	}
 	if err := page.Judge(b, printed); err != nil {
-		return State{Is: "failed", Says: "The output is not what the page shows.", Detail: err.Error()}
+		return State{Is: "failed", Says: translation.Mark("The output is not what the page shows."), Detail: err.Error()}
 	}
 	if b.Expected == nil || b.Expected.Skip != "" {
-		return State{Is: "passed", Says: "It succeeded; the page expects no particular output."}
+		return State{Is: "passed", Says: translation.Mark("It succeeded; the page expects no particular output.")}
 	}
-	return State{Is: "passed", Says: "The output is what the page shows."}
+	return State{Is: "passed", Says: translation.Mark("The output is what the page shows.")}
 }

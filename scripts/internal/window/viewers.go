@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 const (
@@ -101,7 +103,7 @@ func (t *terminal) take(v *viewer) []any {
 func (t *terminal) refuse(v *viewer, reason error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v.add(Message{Refused: "The input was refused: " + reason.Error() + "."})
+	v.add(Message{Refused: fmt.Sprintf(translation.Mark("The input was refused: %s."), reason)})
 }
 
 // inform sends a message to all tabs. The caller holds the lock.

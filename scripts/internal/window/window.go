@@ -53,6 +53,7 @@ type Server struct {
 	// this server can send the secret.
 	cookie, secret string
 	pages          *pages
+	spoken         []spoken
 	terminals      terminals
 	assets         fs.FS
 	// out gets a new address when the last one is used.
@@ -71,6 +72,9 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	if s.pages, err = findPages(c.Root); err != nil {
+		return nil, err
+	}
+	if s.spoken, err = speakers(c.Root); err != nil {
 		return nil, err
 	}
 	if err := s.terminals.open(c); err != nil {

@@ -456,7 +456,7 @@ func TestEveryFoldOfThePagesIsFolded(t *testing.T) {
 	folds := 0
 	for _, name := range f.pages.names {
 		source := testkit.Read(t, f.below(name))
-		html, err := f.render(name)
+		html, _, err := f.render(name, f.spoken[0])
 		testkit.Must(t, err)
 		want := strings.Count(source, "\n<details>")
 		for _, part := range []string{"<details>", "<summary>", "</summary>", "</details>"} {

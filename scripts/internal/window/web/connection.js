@@ -1,10 +1,10 @@
 // @ts-check
 // The connection to the server: a bar at the top says that the window is closed.
 
-import { element } from "./dom.js";
+import { element, t } from "./dom.js";
 
 /** What a reader does when no server answers. */
-export const closed = "The window is closed: run `make open`, and use its new address.";
+export const closed = t("The window is closed: run `make open`, and use its new address.");
 
 const bar = element("p", { class: "closed", role: "alert", hidden: true });
 document.body.prepend(bar);
@@ -29,7 +29,7 @@ const secret = () => localStorage.getItem("secret") ?? "";
 export async function load(path, options) {
   try {
     const answer = await fetch(path, { ...options, headers: { Authorization: `Bearer ${secret()}` } });
-    if (answer.status === 403) show(await answer.clone().text());
+    if (answer.status === 403) show(t((await answer.clone().text()).trim()));
     else show();
     return answer;
   } catch {

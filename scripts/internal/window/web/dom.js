@@ -31,6 +31,17 @@ export function find(selector, within = document) {
   return found;
 }
 
+/** @type {Record<string, string>} The sentences of the window in the reader's language. */
+const sentences = JSON.parse(document.getElementById("sentences")?.textContent ?? "{}");
+
+/**
+ * Returns a sentence in the reader's language, or in English. Values take the places {1}, {2} and so on.
+ * @param {string} sentence
+ * @param {...(string | number)} values
+ */
+export const t = (sentence, ...values) =>
+  (sentences[sentence] || sentence).replace(/\{(\d)\}/g, (_, place) => String(values[place - 1]));
+
 /**
  * Announces a sentence to a user of a screen reader.
  * @param {string} text
@@ -53,7 +64,16 @@ export function difference(text) {
   return pre;
 }
 
-const words = { running: "… running", passed: "✓ passed", failed: "✗ failed", refused: "! not run", moved: "… running", done: "✓ done" };
+const words = { running: t("… running"), passed: t("✓ passed"), failed: t("✗ failed"), refused: t("! not run"),
+  moved: t("… running"), done: t("✓ done") };
+
+/**
+ * Announces the end of a command.
+ * @param {State} state
+ */
+export function announceState(state) {
+  if (state.is !== "running") announce(`${words[state.is]}: ${state.says ?? ""}`);
+}
 
 /**
  * Shows the result of a command.
@@ -66,7 +86,7 @@ export function showState(place, state) {
   place.className = `verdict ${state.is}`;
   place.replaceChildren(element("strong", {}, words[state.is]), ` ${state.says ?? ""}`);
   if (state.detail) {
-    place.append(element("details", { open: true }, element("summary", {}, "What was expected (−) and what came (+)"),
+    place.append(element("details", { open: true }, element("summary", {}, t("What was expected (−) and what came (+)")),
       difference(state.detail)));
   }
 }

@@ -2,7 +2,7 @@
 // The exercises: the list of all chapters, and one exercise with its buttons. Each button types its command.
 
 import { load } from "./connection.js";
-import { difference, element, showState } from "./dom.js";
+import { difference, element, find, showState, t } from "./dom.js";
 
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
@@ -12,20 +12,24 @@ import { difference, element, showState } from "./dom.js";
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
 
 const actions = [
-  { name: "Begin", target: "exercise", does: "puts the starter into work/, or goes on" },
-  { name: "Check", target: "check", does: "lets the lab judge what you wrote" },
-  { name: "Hint", target: "hint", does: "gives a hint that fits the last failure" },
-  { name: "Solution", target: "solution", does: "shows what makes a solution of your files" },
-  { name: "Goto", target: "goto", does: "begins it with everything before it solved" },
+  { name: t("Begin"), target: "exercise", does: t("puts the starter into work/, or goes on") },
+  { name: t("Check"), target: "check", does: t("lets the lab judge what you wrote") },
+  { name: t("Hint"), target: "hint", does: t("gives a hint that fits the last failure") },
+  { name: t("Solution"), target: "solution", does: t("shows what makes a solution of your files") },
+  { name: t("Goto"), target: "goto", does: t("begins it with everything before it solved") },
 ];
+
+// The words after a command in which it speaks the reader's language.
+const chosen = /** @type {HTMLSelectElement} */ (find("#language")).value;
+const language = chosen === "en" ? "" : ` LANGUAGE=${chosen}`;
 
 /**
  * @param {Card} card
  * @returns {HTMLElement}
  */
 function cardOf(card) {
-  return element("section", { class: "card", "aria-label": "The last verdict" },
-    element("strong", {}, `${card.passed ? "✓ passed" : "✗ failed"} ${card.check ?? ""}`),
+  return element("section", { class: "card", "aria-label": t("The last verdict") },
+    element("strong", {}, card.passed ? t("✓ passed") : t("✗ failed"), ` ${card.check ?? ""}`),
     element("dl", {}, ...card.lines.flatMap((line) => [element("dt", {}, line.label), element("dd", {}, line.text)])));
 }
 
@@ -73,37 +77,39 @@ export class Exercises {
     const judged = task.card && Date.parse(task.card.time) > (this.began.get(task.id) ?? Infinity);
     if (state) showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
     const buttons = actions.map((action) => {
-      const command = `make ${action.target} EX=${task.id}`;
+      const command = `make ${action.target} EX=${task.id}${language}`;
       return element("div", { class: "action" },
         element("button", { type: "button", click: () => this.act(task.id, action.target, command) }, action.name),
         element("code", {}, command), element("span", {}, action.does));
     });
     const open = task.editor
-      ? element("button", { type: "button", click: () => this.open(task) }, "Open in your editor")
-      : element("button", { type: "button", click: () => navigator.clipboard.writeText(task.path) }, "Copy the path");
-    return element("section", { "aria-label": "The exercise" },
+      ? element("button", { type: "button", click: () => this.open(task) }, t("Open in your editor"))
+      : element("button", { type: "button", click: () => navigator.clipboard.writeText(task.path) }, t("Copy the path"));
+    return element("section", { "aria-label": t("The exercise") },
       element("h2", {}, `${task.id} ${task.title}`),
-      element("p", { class: "note" }, `${task.minutes} minutes, ${task.passed ? "✓ passed" : task.begun ? "begun" : "not begun"}`),
+      element("p", { class: "note" }, t("{1} minutes", task.minutes), " · ",
+        task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun")),
       element("p", { class: "story" }, task.story),
       element("p", {}, open, " ", element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)),
       ...buttons, verdict, task.card ? cardOf(task.card) : "",
       task.verdict ? element("p", {}, element("button", { type: "button", click: () => this.replay(task.id) },
-        "Watch the last check step by step"), ` It ${task.verdict.passed ? "✓ passed" : "✗ failed"}.`) : "",
+        t("Watch the last check step by step")), " ", task.verdict.passed ? t("✓ passed") : t("✗ failed"),
+        ` ${task.verdict.check}`) : "",
       task.difference
-        ? element("details", {}, element("summary", {}, "What you have changed since the beginning"), difference(task.difference))
-        : element("p", { class: "note" }, task.begun ? "You have changed nothing yet." : ""));
+        ? element("details", {}, element("summary", {}, t("What you have changed since the beginning")), difference(task.difference))
+        : element("p", { class: "note" }, task.begun ? t("You have changed nothing yet.") : ""));
   }
 
   /** @param {Progress} progress */
   all(progress) {
-    const section = element("section", { "aria-label": "Progress" },
-      element("h2", {}, `${progress.passed} of ${progress.exercises.length} passed`));
+    const section = element("section", { "aria-label": t("Progress") },
+      element("h2", {}, t("{1} of {2} passed", progress.passed, progress.exercises.length)));
     for (const chapter of new Set(progress.exercises.map((one) => one.chapter))) {
       const mine = progress.exercises.filter((one) => one.chapter === chapter);
       section.append(element("h3", {}, progress.chapters[chapter]),
         element("ol", { class: "exercises" }, ...mine.map((one) => element("li", {},
           element("button", { type: "button", class: "plain", ...(one.id === this.id ? { "aria-current": "true" } : {}),
-            click: () => this.refresh(one.id).then(() => this.place.scrollTo(0, 0)) }, `${one.passed ? "✓ passed" : "○ open"}  ${one.id} ${one.title}`)))));
+            click: () => this.refresh(one.id).then(() => this.place.scrollTo(0, 0)) }, `${one.passed ? t("✓ passed") : t("○ open")}  ${one.id} ${one.title}`)))));
     }
     return section;
   }

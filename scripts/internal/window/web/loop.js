@@ -3,7 +3,7 @@
 // delivered and each request, at its time. The view is live, stands at one arrow, or replays the kept records.
 
 import { dial, load } from "./connection.js";
-import { announce, element } from "./dom.js";
+import { announce, element, t } from "./dom.js";
 import { clockOf, gap, isLease, isRead, isUnanswered, Ledger, nameAndProcess, nameOf, timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
 
@@ -40,16 +40,16 @@ export class Loop {
     this.drawing = undefined;
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
-    this.choice = /** @type {HTMLSelectElement} */ (element("select", { "aria-label": "What is shown",
+    this.choice = /** @type {HTMLSelectElement} */ (element("select", { "aria-label": t("What is shown"),
       change: () => this.open(this.choice.value) }));
-    this.pauser = button("Pause", "Space", () => this.pause());
-    this.player = button("Replay", "R", () => this.play());
+    this.pauser = button(t("Pause"), "Space", () => this.pause());
+    this.player = button(t("Replay"), "R", () => this.play());
     this.reads = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
     this.leases = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
     this.status = element("p", { class: "loop-status" });
     this.heads = element("div", { class: "heads", "aria-hidden": "true" });
     this.lines = element("div", { class: "lines", "aria-hidden": "true" });
-    this.rows = element("ol", { class: "arrows", role: "listbox", tabindex: "0", "aria-label": "The loop, oldest first",
+    this.rows = element("ol", { class: "arrows", role: "listbox", tabindex: "0", "aria-label": t("The loop, oldest first"),
       keydown: (event) => this.key(/** @type {KeyboardEvent} */ (event)) });
     this.scroller = element("div", { class: "scroller", scroll: () => {
       this.following = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
@@ -57,15 +57,15 @@ export class Loop {
     new ResizeObserver(() => this.follow()).observe(this.scroller);
     this.detail = element("p", { class: "loop-detail" });
     this.wide = element("button", { type: "button", id: "wide", "aria-pressed": "false",
-      click: () => this.widen(this.wide.ariaPressed !== "true") }, "Wide");
+      click: () => this.widen(this.wide.ariaPressed !== "true") }, t("Wide"));
     this.objects = new Objects(run, (identity) => this.compare(identity));
     this.place.replaceChildren(
       element("div", { class: "loop-bar" }, this.choice, this.pauser,
-        button("◀ Step back", "←", () => this.step(-1)), button("Step forward ▶", "→", () => this.step(1)), this.player,
-        element("label", {}, this.reads, "Reads"), element("label", {}, this.leases, "Leases"), this.wide),
+        button(t("◀ Step back"), "←", () => this.step(-1)), button(t("Step forward ▶"), "→", () => this.step(1)), this.player,
+        element("label", {}, this.reads, t("Reads")), element("label", {}, this.leases, t("Leases")), this.wide),
       this.status,
       element("div", { class: "loop-main" },
-        element("section", { class: "loop-lanes", "aria-label": "Arrows between users, the API server and programs" }, this.heads, this.scroller, this.detail),
+        element("section", { class: "loop-lanes", "aria-label": t("Arrows between users, the API server and programs") }, this.heads, this.scroller, this.detail),
         this.objects.place));
     setInterval(() => this.look(), 3000);
   }
@@ -84,9 +84,9 @@ export class Loop {
     const was = this.verdict()?.time;
     const answer = await load("/loop/sources");
     if (answer.ok) this.verdicts = await answer.json() ?? [];
-    this.choice.replaceChildren(element("option", { value: cluster }, "Local cluster, live"),
+    this.choice.replaceChildren(element("option", { value: cluster }, t("Local cluster, live")),
       ...this.verdicts.map((one) => element("option", { value: one.exercise },
-        `Last check of ${one.exercise}: ${one.passed ? "passed" : "failed"}`)));
+        one.passed ? t("Last check of {1}: passed", one.exercise) : t("Last check of {1}: failed", one.exercise))));
     this.choice.value = this.source;
     this.following = true;
     if (!this.socket || was !== this.verdict()?.time) this.connect();
@@ -277,7 +277,7 @@ export class Loop {
     const lanes = [...new Set(shown.filter((entry) => operators.has(nameOf(entry))).map(laneOf))];
     const template = `var(--clock) 2fr 5fr ${"3fr ".repeat(Math.max(lanes.length - 1, 0))}.5fr`;
     this.place.style.setProperty("--lanes", template);
-    this.heads.replaceChildren(...["users and tools", "API server", ...lanes].map((name, i) => {
+    this.heads.replaceChildren(...[t("users and tools"), t("API server"), ...lanes].map((name, i) => {
       const head = element("span", { class: i > 1 ? "program" : "", title: name }, name);
       head.style.gridColumn = i > 1 ? String(i + 1) : String(i + 2);
       return head;
@@ -291,10 +291,10 @@ export class Loop {
     this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes.indexOf(laneOf(entry)), first + i > here)));
     this.mark(shown, this.marked());
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
-    this.detail.replaceChildren(this.at ? sentenceOf(this.at) : "Choose an arrow to read what came before it.");
+    this.detail.replaceChildren(this.at ? sentenceOf(this.at) : t("Choose an arrow to read what came before it."));
     if (this.at?.name && this.source === cluster) {
       const entry = this.at;
-      this.detail.append(" ", button("Its YAML", "Enter", () => this.objects.open(entry)));
+      this.detail.append(" ", button(t("Its YAML"), "Enter", () => this.objects.open(entry)));
     }
     this.tell(arrows, here);
     if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
@@ -311,14 +311,16 @@ export class Loop {
     const away = this.source === cluster ? this.away || this.objects.away : this.away;
     const state = this.playing !== undefined ? "playing" : this.at ? "paused" : away ? "stopped" : "live";
     const verdict = this.verdict();
-    const words = [away, this.since && `a new cluster, since ${this.since}`, arrows.length ? `${state} at ${here + 1} of ${arrows.length}` : "nothing has passed yet",
-      reads ? `${reads} reads folded` : "", leases ? `${leases} records of leases folded` : "",
-      verdict ? `${verdict.passed ? "✓ passed" : "✗ failed"} ${verdict.check}` : "",
-      this.source === cluster ? "" : "the lab's changes are not drawn; objects are those of the local cluster now"];
+    const name = { playing: t("playing"), paused: t("paused"), stopped: t("stopped"), live: t("live") }[state];
+    const words = [away, this.since && t("a new cluster, since {1}", this.since),
+      arrows.length ? t("{1} at {2} of {3}", name, here + 1, arrows.length) : t("nothing has passed yet"),
+      reads ? t("{1} reads folded", reads) : "", leases ? t("{1} records of leases folded", leases) : "",
+      verdict ? `${verdict.passed ? t("✓ passed") : t("✗ failed")} ${verdict.check}` : "",
+      this.source === cluster ? "" : t("the lab's changes are not drawn; objects are those of the local cluster now")];
     const text = words.filter(Boolean).join(" · ");
     if (this.status.textContent !== text) this.status.textContent = text;
-    this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? "Go live" : "Pause";
-    this.player.textContent = this.playing === undefined ? "Replay" : "Stop";
+    this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? t("Go live") : t("Pause");
+    this.player.textContent = this.playing === undefined ? t("Replay") : t("Stop");
     this.place.dataset.state = state;
   }
 
@@ -334,7 +336,7 @@ export class Loop {
     const line = element("span", { class: `line ${toRight ? "right" : "left"}` });
     label.style.gridColumn = `${lane < 0 ? 2 : 3} / -1`;
     line.style.gridColumn = lane < 0 ? "2 / 3" : `3 / ${lane + 4}`;
-    const by = entry.is === "event" ? "delivered" : lane >= 0 && entry.later ? `${entry.later} later` : nameOf(entry);
+    const by = entry.is === "event" ? t("delivered") : lane >= 0 && entry.later ? t("{1} later", entry.later) : nameOf(entry);
     label.append(element("span", { class: "by" }, by));
     const row = element("li", { role: "option", class: `arrow ${kindOf(entry)} ${later ? "later" : ""}`,
       "aria-selected": String(entry === this.at), ...(entry === this.at ? { id: "arrow-now" } : {}),
@@ -344,7 +346,7 @@ export class Loop {
         this.draw();
       } },
       element("time", { datetime: entry.time }, clockOf(entry)), label, line);
-    if (last && timeOf(entry) - timeOf(last) >= 1000) row.prepend(element("span", { class: "gap" }, `${gap(last, entry)} pass`));
+    if (last && timeOf(entry) - timeOf(last) >= 1000) row.prepend(element("span", { class: "gap" }, t("{1} pass", gap(last, entry))));
     return row;
   }
 
@@ -358,8 +360,8 @@ export class Loop {
     const row = this.rows.children[marked ? shown.indexOf(marked) : -1];
     if (!verdict || !row) return;
     row.classList.add(verdict.passed ? "good" : "bad");
-    row.append(element("strong", { class: "mark" }, verdict.passed ? `✓ passed ${verdict.check}`
-      : `✗ ${verdict.at ? "here it differed" : "it failed"}: ${verdict.message}`));
+    row.append(element("strong", { class: "mark" }, verdict.passed ? `${t("✓ passed")} ${verdict.check}`
+      : `✗ ${verdict.at ? t("here it differed") : t("it failed")}: ${verdict.message}`));
   }
 }
 
@@ -379,5 +381,5 @@ function kindOf(entry) {
  * @param {EventListener} act
  */
 function button(text, key, act) {
-  return element("button", { type: "button", title: `${key} in the list`, click: act }, text);
+  return element("button", { type: "button", title: t("{1} in the list", key), click: act }, text);
 }

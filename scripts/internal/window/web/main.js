@@ -1,8 +1,9 @@
 // @ts-check
 // The window's page: its tabs, its blocks and its keys.
 
+import "./language.js";
 import "./styles.js";
-import { announce, element, find, showState } from "./dom.js";
+import { announce, announceState, element, find, showState, t } from "./dom.js";
 import { Exercises } from "./exercises.js";
 import { Loop } from "./loop.js";
 import { drawPictures } from "./pictures.js";
@@ -50,7 +51,7 @@ for (const tab of tabs) {
     const place = isOfButtons ? null : document.querySelector(`[data-block="${state.id}"] .verdict`);
     if (place) showState(place, state);
     waiting.get(state.id)?.(state);
-    if (state.is !== "running") announce(`${state.is}: ${state.says ?? ""}`);
+    announceState(state);
   }));
 }
 const loop = new Loop(find("#panel-loop"), runBeside);
@@ -112,7 +113,7 @@ for (const block of blocks) {
 for (const copy of document.querySelectorAll(".block .copy")) {
   copy.addEventListener("click", async () => {
     await navigator.clipboard.writeText(copy.closest(".block")?.querySelector("code")?.textContent ?? "");
-    announce("Copied.");
+    announce(t("Copied."));
   });
 }
 
@@ -176,7 +177,7 @@ function project(on) {
 projector.addEventListener("click", () => project(projector.ariaPressed !== "true"));
 other.addEventListener("click", () => {
   const beside = document.documentElement.classList.toggle("beside");
-  other.textContent = beside ? "Show the page" : "Show the terminal";
+  other.textContent = beside ? t("Show the page") : t("Show the terminal");
 });
 project(projector.ariaPressed === "true" || localStorage.getItem("projector") === "yes");
 drawPictures();

@@ -2,7 +2,7 @@
 // The objects of the local cluster as a tree, one object as YAML with its managers, and the actions of a user on them.
 
 import { load } from "./connection.js";
-import { element, showState } from "./dom.js";
+import { element, showState, t } from "./dom.js";
 import { nameAndProcess } from "./ledger.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
@@ -38,13 +38,13 @@ export class Objects {
     this.verdict = element("div", { class: "verdict", role: "status" });
     this.title = element("h2");
     this.body = element("div");
-    this.yaml = element("section", { class: "yaml", "aria-label": "The object as YAML", hidden: true, tabindex: "-1",
+    this.yaml = element("section", { class: "yaml", "aria-label": t("The object as YAML"), hidden: true, tabindex: "-1",
       keydown: (event) => /** @type {KeyboardEvent} */ (event).key === "Escape" && this.close() },
-      element("header", {}, this.title, element("button", { type: "button", click: () => this.close() }, "Close")), this.body);
-    this.user = element("div", {}, element("h2", {}, "Act as a user"), this.acts, this.verdict);
-    this.side = element("div", { class: "side" }, element("h2", {}, "Objects of the local cluster, now"), this.tree,
+      element("header", {}, this.title, element("button", { type: "button", click: () => this.close() }, t("Close"))), this.body);
+    this.user = element("div", {}, element("h2", {}, t("Act as a user")), this.acts, this.verdict);
+    this.side = element("div", { class: "side" }, element("h2", {}, t("Objects of the local cluster, now")), this.tree,
       this.user);
-    this.place = element("section", { class: "loop-objects", "aria-label": "Objects" }, this.side, this.yaml);
+    this.place = element("section", { class: "loop-objects", "aria-label": t("Objects") }, this.side, this.yaml);
   }
 
   /**
@@ -69,7 +69,7 @@ export class Objects {
     for (const pid of [...processes.keys()].slice(-16)) query.append("pid", String(pid));
     const answer = await load(`/loop/state?${query}`);
     /** @type {{objects: Thing[], programs: Program[], cluster?: string, away?: string}} */
-    const state = answer.ok ? await answer.json() : { objects: [], programs: [], away: "The window's server does not answer." };
+    const state = answer.ok ? await answer.json() : { objects: [], programs: [], away: t("The window's server does not answer.") };
     this.away = state.away ?? "";
     this.all = state.objects;
     this.programs = state.programs.filter((one) => one.executable === processes.get(one.pid)?.executable)
@@ -91,7 +91,7 @@ export class Objects {
     const roots = this.all.filter((one) => !one.owners?.some((owner) => uids.has(owner)));
     roots.sort((one, other) => Number(other.custom ?? false) - Number(one.custom ?? false));
     this.tree.replaceChildren(roots.length ? this.branch(roots)
-      : element("p", { class: "note" }, this.away || "No custom resource and no object with an owner is there."));
+      : element("p", { class: "note" }, this.away || t("No custom resource and no object with an owner is there.")));
     this.acts.replaceChildren(...this.actions().map(({ name, command }) => element("div", { class: "action" },
       element("button", { type: "button", "data-key": name, click: () => this.act(name, command) }, name),
       element("code", {}, command))));
@@ -160,21 +160,21 @@ export class Objects {
     if (one && /^[a-z0-9.-]+$/.test(one.name)) {
       const kind = one.kind.toLowerCase();
       const object = `${kind} ${one.name}${one.namespace && one.namespace !== "default" ? ` -n ${one.namespace}` : ""}`;
-      all.push({ name: `Delete this ${one.kind}`, command: `kubectl delete ${object}` },
-        { name: "Add a label", command: `kubectl label ${object} touched=${now.replaceAll(":", "-")} --overwrite` });
+      all.push({ name: t("Delete this {1}", one.kind), command: `kubectl delete ${object}` },
+        { name: t("Add a label"), command: `kubectl label ${object} touched=${now.replaceAll(":", "-")} --overwrite` });
       if (one.kind === "MyWeb") {
-        all.push({ name: "Edit the page",
+        all.push({ name: t("Edit the page"),
           command: `kubectl patch ${object} --type=merge -p '{"spec":{"pageContentHtml":"<h1>${now}</h1>"}}'` },
-        { name: "Falsify the status",
+        { name: t("Falsify the status"),
           command: `kubectl patch ${object} --subresource=status --type=merge -p '{"status":{"readyReplicas":77}}'` });
       }
     }
     if (this.programs.length) {
-      all.push({ name: "Freeze all watches", command: "scripts/workshop freeze" },
-        { name: "Thaw them", command: "scripts/workshop freeze --end" });
+      all.push({ name: t("Freeze all watches"), command: "scripts/workshop freeze" },
+        { name: t("Thaw them"), command: "scripts/workshop freeze --end" });
     }
     for (const { name, pid } of this.programs) {
-      all.push({ name: `Stop ${name}`, command: `kill ${pid}` }, { name: `Kill ${name}`, command: `kill -KILL ${pid}` });
+      all.push({ name: t("Stop {1}", name), command: `kill ${pid}` }, { name: t("Kill {1}", name), command: `kill -KILL ${pid}` });
     }
     return all;
   }
@@ -187,7 +187,7 @@ export class Objects {
     this.drawn = ""; // the next one has another time in its command
     this.run(`loop ${name}`, command, (state) => {
       showState(this.verdict, state);
-      this.verdict.append(` In the terminal “Commands”: `, element("code", {}, command));
+      this.verdict.append(" ", t("In the terminal “Commands”:"), " ", element("code", {}, command));
     });
   }
 
@@ -198,12 +198,12 @@ export class Objects {
     const { resource, namespace, name } = shown;
     const answer = await load(`/loop/object?${new URLSearchParams({ resource, namespace, name })}`);
     /** @type {Managed} */
-    const object = answer.ok ? await answer.json() : { away: "The window's server does not answer." };
+    const object = answer.ok ? await answer.json() : { away: t("The window's server does not answer.") };
     if (shown !== this.shown) return; // another object was chosen meanwhile
-    let is = object.deleted ? "deleted" : object.away ? "as it was before" : "now";
+    let is = object.deleted ? t("deleted") : object.away ? t("as it was before") : t("now");
     if (!object.away) {
       shown.uid ||= object.uid;
-      if (shown.uid !== object.uid) is = `now: another object, with the UID ${object.uid}`;
+      if (shown.uid !== object.uid) is = t("now: another object, with the UID {1}", object.uid);
       const drawn = JSON.stringify(object);
       if (drawn !== this.drawnYAML) this.body.replaceChildren(...drawYAML(object));
       this.drawnYAML = drawn;
@@ -231,7 +231,7 @@ const nameOf = (one) => `${one.resource} ${one.namespace ?? ""}/${one.name}`;
 /** @param {Managed} managed */
 function drawYAML({ managers, lines }) {
   const names = managers.map((one) => one.manager + (one.subresource ? ` (${one.subresource})` : ""));
-  const legend = element("ul", { class: "legend", "aria-label": "Managers" }, ...managers.map((one, i) =>
+  const legend = element("ul", { class: "legend", "aria-label": t("Managers") }, ...managers.map((one, i) =>
     element("li", { class: `m${i % 6}` }, `${names[i]}: ${one.operation}`)));
   const pre = element("pre", { tabindex: "0" }, ...lines.map(({ text, managers: of }) =>
     element("span", { class: of ? `m${of[0] % 6}` : "" }, text,

@@ -2,7 +2,7 @@
 // Replaces the text of each Mermaid block by its picture. A frame draws the pictures; the page shows each result as an
 // image.
 
-import { element } from "./dom.js";
+import { element, t } from "./dom.js";
 
 /**
  * Draws all pictures of the page.
@@ -12,7 +12,7 @@ export function drawPictures(drawn = () => {}) {
   const figures = [...document.querySelectorAll("figure.picture")];
   if (figures.length === 0) return;
   const frame = /** @type {HTMLIFrameElement} */ (element("iframe", { src: "/picture", class: "drawing",
-    title: "Draws the pictures of this page", "aria-hidden": "true", tabindex: "-1" }));
+    title: t("Draws the pictures of this page"), "aria-hidden": "true", tabindex: "-1" }));
   addEventListener("message", (event) => {
     if (event.origin !== location.origin || event.source !== frame.contentWindow) return;
     if (event.data.ready) {
@@ -31,7 +31,7 @@ export function drawPictures(drawn = () => {}) {
  */
 function show(figure, svg) {
   svg = svg.replaceAll("<br>", "<br/>"); // Mermaid writes HTML, and an image is XML
-  const image = /** @type {HTMLImageElement} */ (element("img", { alt: "A picture, as text below." }));
+  const image = /** @type {HTMLImageElement} */ (element("img", { alt: t("A picture, as text below.") }));
   const text = figure.textContent ?? "";
   const size = /viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"/.exec(svg);
   if (size) {
@@ -40,5 +40,5 @@ function show(figure, svg) {
     svg = svg.replace(/width="100%"/, `width="${image.width}" height="${image.height}"`);
   }
   image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
-  figure.replaceChildren(image, element("details", {}, element("summary", {}, "The picture as text"), element("pre", {}, text)));
+  figure.replaceChildren(image, element("details", {}, element("summary", {}, t("The picture as text")), element("pre", {}, text)));
 }

@@ -1,8 +1,9 @@
 // The slides, and the presenter's view of them. All tabs of the window show the same slide: its number is in the local
 // storage, whose events reach the other tabs.
 
+import "./language.js";
 import "./styles.js";
-import { announce, element, find, showState } from "./dom.js";
+import { announceState, element, find, showState, t } from "./dom.js";
 import { drawPictures } from "./pictures.js";
 import { PageTerminal } from "./terminal.js";
 
@@ -40,7 +41,7 @@ for (const figure of document.querySelectorAll("figure.picture")) {
 for (const code of document.querySelectorAll(".slide .included code")) {
   const from = code.closest(".block")?.querySelector(".kind");
   if (!from?.textContent?.endsWith(".md")) continue;
-  from.textContent = `Recorded run, from ${from.textContent}`;
+  from.textContent = t("Recorded run, from {1}", from.textContent);
   const lines = (code.textContent ?? "").split("\n");
   code.replaceChildren(...lines.map((line) => element("span", { class: "line" }, line + "\n")));
 }
@@ -93,7 +94,8 @@ function show() {
   enlarge(slide);
   slide.querySelectorAll(".line").forEach((line, at) => line.classList.toggle("later", at > place.step));
   const steps = stepsOf(slide);
-  find("#place").textContent = `${place.number} / ${slides.length}${steps ? `, step ${place.step} of ${steps}` : ""}`;
+  find("#place").textContent = steps
+    ? t("{1} / {2}, step {3} of {4}", place.number, slides.length, place.step, steps) : `${place.number} / ${slides.length}`;
   history.replaceState(null, "", `#${place.number}`);
   if (presenter) showDesk(slide, numbers);
 }
@@ -138,11 +140,11 @@ function time(minutes) {
 function showDesk(slide, numbers) {
   find("#notes").replaceChildren(...[...slide.querySelectorAll("blockquote")].map((note) => note.cloneNode(true)));
   const next = slides[(numbers[numbers.indexOf(place.number) + 1] ?? 0) - 1];
-  find("#next").textContent = next?.querySelector("h2")?.textContent ?? "none: this is the last one";
+  find("#next").textContent = next?.querySelector("h2")?.textContent ?? t("none: this is the last one");
   const rows = sheets.find((one) => one.name === place.sheet)?.rows ?? [];
   const at = rows.findIndex((row) => row.slides?.includes(place.number));
   const row = rows[at];
-  find("#row").textContent = row ? `${time(row.from)}–${time(row.from + row.minutes)} ${row.what}` : "choose a run sheet below";
+  find("#row").textContent = row ? `${time(row.from)}–${time(row.from + row.minutes)} ${row.what}` : t("choose a run sheet below");
   find("#types").textContent = row?.types ?? "";
   const checked = rows.slice(Math.max(at, 0)).find((one) => one.then);
   find("#checkpoint").textContent = checked?.then ?? "";
@@ -162,7 +164,9 @@ function tick() {
   const row = rows.find((one) => one.slides?.includes(place.number));
   const left = row ? Math.round(row.from + row.minutes - minutes) : 0;
   const elapsed = find("#elapsed");
-  elapsed.textContent = `${time(minutes)} since the beginning` + (row ? `, ${Math.abs(left)} min ${left < 0 ? "over" : "left"}` : "");
+  elapsed.textContent = !row ? t("{1} since the beginning", time(minutes))
+    : left < 0 ? t("{1} since the beginning, {2} min over", time(minutes), -left)
+    : t("{1} since the beginning, {2} min left", time(minutes), left);
   elapsed.classList.toggle("overdue", left < 0);
 }
 
@@ -224,7 +228,7 @@ if (presenter) {
   terminal = new PageTerminal(find("#panel-page"), "page", document.body.dataset.page ?? "", (state) => {
     const verdict = document.querySelector(`[data-block="${state.id}"] .verdict`);
     if (verdict) showState(verdict, state);
-    if (state.is !== "running") announce(`${state.is}: ${state.says ?? ""}`);
+    announceState(state);
   });
   find("#presenter").addEventListener("click", () => open("/slides/presenter", "presenter"));
   find("#terminal").addEventListener("click", () => showTerminal(find("#below").hidden));

@@ -2,7 +2,7 @@
 // A terminal of the page: it shows what a shell in the server prints, and sends it keys.
 
 import { ask, closed, dial } from "./connection.js";
-import { element } from "./dom.js";
+import { element, t } from "./dom.js";
 import { FitAddon } from "./vendor/xterm/addon-fit.mjs";
 import { Terminal } from "./vendor/xterm/xterm.mjs";
 
@@ -135,7 +135,7 @@ export class PageTerminal {
     const bytes = new TextEncoder().encode(keys);
     this.refused.hidden = true;
     if (bytes.length <= inputLimit) this.socket.send(bytes);
-    else this.refuse("The input was refused: a terminal takes at most 1 MiB at once.");
+    else this.refuse(t("The input was refused: a terminal takes at most 1 MiB at once."));
   }
 
   /** @param {string} sentence */

@@ -1,0 +1,74 @@
+package exercise
+
+import (
+	_ "embed"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/translation"
+)
+
+//go:embed sentences.yaml
+var sentencesFile []byte
+
+// translated is the chapter whose exercises other languages have.
+const translated = "04-controller-runtime"
+
+// Sentences returns the texts of the exercises that other languages have: what a reader is told about an exercise, and
+// the sentences of verdicts.
+func Sentences(root string) (sentences []translation.Sentence, err error) {
+	sentences, err = translation.Marked(root, "scripts/internal/exercise/*.go", "scripts/cmd/workshop/exercise.go")
+	if err != nil {
+		return nil, err
+	}
+	add := func(from string, texts ...string) {
+		for _, text := range texts {
+			for line := range strings.SplitSeq(text, "\n") {
+				if strings.TrimLeft(line, " \t") == line { // code is indented
+					sentences = append(sentences, translation.Sentence{Text: line, From: from})
+				}
+			}
+		}
+	}
+	all, err := Load(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		if e.Chapter != translated {
+			continue
+		}
+		from := filepath.Join(e.Chapter, File) + " " + e.ID
+		add(from, e.Title, reflowed(e.Story), reflowed(e.Hints.Nudge), reflowed(e.Hints.Explanation))
+		for _, w := range e.Wrong {
+			add(from, w.Name, reflowed(w.Hint))
+		}
+	}
+	var verdicts []string
+	if err := yaml.UnmarshalStrict(sentencesFile, &verdicts); err != nil {
+		return nil, err
+	}
+	add("scripts/internal/exercise/sentences.yaml", verdicts...)
+	return sentences, nil
+}
+
+// In returns an exercise whose texts are in a language.
+func (e Exercise) In(said *translation.Translation) Exercise {
+	title := said.Say(e.Title)
+	if e.said = said; title == e.Title {
+		return e
+	}
+	e.Title, e.Story = title, said.Say(reflowed(e.Story))
+	e.Hints.Nudge, e.Hints.Explanation = said.Say(reflowed(e.Hints.Nudge)), said.Say(reflowed(e.Hints.Explanation))
+	e.Wrong = slices.Clone(e.Wrong)
+	for i := range e.Wrong {
+		e.Wrong[i].Hint = said.Say(reflowed(e.Wrong[i].Hint))
+	}
+	return e
+}
+
+// Sayf returns a formatted sentence in the language of the exercise.
+func (e Exercise) Sayf(format string, args ...any) string { return e.said.Sayf(format, args...) }
