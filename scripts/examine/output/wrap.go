@@ -1,7 +1,7 @@
 package output
 
 import (
-	"iter"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,7 +15,7 @@ func Wrap(text string, columns int) string {
 	var out strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		column, blanks := 0, ""
-		for word := range words(strings.TrimSuffix(line, "\n")) {
+		for _, word := range words(strings.TrimSuffix(line, "\n")) {
 			bare := strings.TrimRight(word, " \t")
 			width := Width(blanks) + Width(bare)
 			if column > 0 && column+width > columns {
@@ -37,23 +37,24 @@ func Wrap(text string, columns int) string {
 // Width is the number of columns of a text: a Chinese character has two.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
+// word matches a word with the blanks after it, or the blanks at the beginning of a line.
+var word = regexp.MustCompile(`\S+\s*|\s+`)
+
 // words returns the parts of a line between which it may be broken, each with the blanks after it.
-func words(line string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		word, segment, state := "", "", -1
-		for line != "" {
-			segment, line, _, state = uniseg.FirstLineSegmentInString(line, state)
-			word += segment
+func words(line string) (all []string) {
+	for _, rest := range word.FindAllString(line, -1) {
+		part, segment, state := "", "", -1
+		for rest != "" {
+			segment, rest, _, state = uniseg.FirstLineSegmentInString(rest, state)
+			part += segment
 			last, _ := utf8.DecodeLastRuneInString(segment)
-			next, _ := utf8.DecodeRuneInString(line)
-			if line == "" || unicode.IsSpace(last) || isWide(last) || isWide(next) {
-				if !yield(word) {
-					return
-				}
-				word = ""
+			next, _ := utf8.DecodeRuneInString(rest)
+			if rest == "" || isWide(last) || isWide(next) {
+				all, part = append(all, part), ""
 			}
 		}
 	}
+	return all
 }
 
 // isWide reports whether a character is of a script that has no blanks between words, or a punctuation mark of it.

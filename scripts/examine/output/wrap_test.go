@@ -11,6 +11,7 @@ func TestLinesAreBroken(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"words":                 {"one two three", "one two\nthree"},
 		"a word in two parts":   {"one-two three-four/five", "one-two\nthree-four/five"},
+		"a blank in brackets":   {"f(one{ … })", "f(one{\n… })"},
 		"lines and blanks":      {"one\n\n    four\n", "one\n\n    four\n"},
 		"Chinese":               {"控制器寫入狀態。再寫", "控制器\n寫入狀\n態。再\n寫"},
 		"no mark begins a line": {"控制器。控制", "控制\n器。控\n制"},

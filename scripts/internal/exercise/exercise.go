@@ -300,7 +300,7 @@ func (e Exercise) Recognise(failure, source string) []Wrong {
 	if own := recognise(e.Wrong, failure, source); len(own) > 0 {
 		return own
 	}
-	return recognise(mistakes, failure, source)
+	return recognise(inLanguage(e.said, mistakes), failure, source)
 }
 
 func recognise(known []Wrong, failure, source string) (some []Wrong) {

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rivo/uniseg"
+
 	"example.com/operator-workshop/scripts/internal/mutant"
 	"example.com/operator-workshop/scripts/internal/testkit"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 func TestListsAreRead(t *testing.T) {
@@ -155,11 +158,18 @@ func TestBugsAreChosen(t *testing.T) {
 func TestOutputFits(t *testing.T) {
 	c := newCourse(t)
 	var out strings.Builder
-	for _, e := range c.All {
-		e.PrintStory(&out)
-		for n := range 3 {
-			text, last := c.Hint(e, n, "")
-			e.PrintHint(&out, text, last)
+	languages, err := translation.Spoken(c.Root)
+	testkit.Must(t, err)
+	for _, language := range languages {
+		said, err := translation.Catalogue(c.Root, language.Name, "exercises", nil)
+		testkit.Must(t, err)
+		for _, e := range c.All {
+			e = e.In(said)
+			e.PrintStory(&out)
+			for n := range 3 {
+				text, last := c.Hint(e, n, "")
+				e.PrintHint(&out, text, last)
+			}
 		}
 	}
 	bugs, err := Bugs(c.Root)
@@ -169,8 +179,8 @@ func TestOutputFits(t *testing.T) {
 	}
 	c.Progress(&out, State{})
 	for line := range strings.Lines(out.String()) {
-		if len([]rune(strings.TrimRight(line, "\n"))) > 100 {
-			t.Errorf("%d columns: %s", len([]rune(line)), line)
+		if columns := uniseg.StringWidth(strings.TrimRight(line, "\n")); columns > 100 {
+			t.Errorf("%d columns: %s", columns, line)
 		}
 	}
 }

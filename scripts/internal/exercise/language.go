@@ -47,6 +47,9 @@ func Sentences(root string) (sentences []translation.Sentence, err error) {
 			add(from, w.Name, reflowed(w.Hint))
 		}
 	}
+	for _, w := range mistakes {
+		add("scripts/internal/exercise/mistakes.yaml", w.Name, reflowed(w.Hint))
+	}
 	var verdicts []string
 	if err := yaml.UnmarshalStrict(sentencesFile, &verdicts); err != nil {
 		return nil, err
@@ -63,11 +66,17 @@ func (e Exercise) In(said *translation.Translation) Exercise {
 	}
 	e.Title, e.Story = title, said.Say(reflowed(e.Story))
 	e.Hints.Nudge, e.Hints.Explanation = said.Say(reflowed(e.Hints.Nudge)), said.Say(reflowed(e.Hints.Explanation))
-	e.Wrong = slices.Clone(e.Wrong)
-	for i := range e.Wrong {
-		e.Wrong[i].Hint = said.Say(reflowed(e.Wrong[i].Hint))
-	}
+	e.Wrong = inLanguage(said, e.Wrong)
 	return e
+}
+
+// inLanguage returns wrong answers whose hints are in a language.
+func inLanguage(said *translation.Translation, wrong []Wrong) []Wrong {
+	wrong = slices.Clone(wrong)
+	for i := range wrong {
+		wrong[i].Hint = said.Say(reflowed(wrong[i].Hint))
+	}
+	return wrong
 }
 
 // Sayf returns a formatted sentence in the language of the exercise.
