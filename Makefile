@@ -161,7 +161,7 @@ override export ENV := $(subst $$$$,$$,$(value ENV))
 examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
 	@$(WORKSHOP) examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \
 	--env "$$ENV" --role "$$ROLE" --namespace "$$NAMESPACE" --needs "$$NEEDS" --out "$$OUT" --run "$$RUN" \
-	--webhooks "$$WEBHOOKS" --samples "$$SAMPLES" --period "$${PERIOD:-0}" --baseline "$$BASELINE" \
+	--webhooks "$$WEBHOOKS" --samples "$$SAMPLES" --period "$${PERIOD:-0}" --time "$${TIME:-0}" --baseline "$$BASELINE" \
 	--against "$$AGAINST" --fail-on "$$FAIL_ON" --file "$$FILE" $(if $(filter-out 0,$(FAST)),--fast)
 
 # Used by the machinery and by tests.

@@ -58,62 +58,59 @@ func (r *Report) Accept(b Baseline) {
 // badness sorts verdicts. A skipped finding is not compared: nothing was tried.
 var badness = map[Verdict]int{Late: 1, Failed: 2}
 
-// Compare is a page with the findings that became better or worse from an older report to a newer one.
-func Compare(older, newer *Report) string {
+// Compare is a page with the findings that became better or worse from an older report to a newer one. It leaves out
+// what only one of them had time for. Worse are the ids of findings that fail now and passed, or came late, before.
+func Compare(older, newer *Report) (page string, worse []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s against %s\n\n", newer.Operator, older.Operator)
 	before := map[string]Finding{}
 	for _, f := range older.Findings {
 		before[f.ID] = f
 	}
-	var worse, better, only []string
+	var down, better, only []string
 	for _, f := range newer.Findings {
 		was, known := before[f.ID]
 		delete(before, f.ID)
 		line := fmt.Sprintf("- %s: %s → %s: %s", f.Title, was.Verdict, f.Verdict, firstLine(f.What))
 		switch {
+		case !known && older.cut(f.Experiment), f.Left+was.Left > 0: // only one side had time for it
 		case !known:
 			only = append(only, fmt.Sprintf("- only now: %s: %s", f.Title, f.Verdict))
 		case (f.Verdict == Skipped) != (was.Verdict == Skipped):
 			only = append(only, line)
 		case badness[f.Verdict] > badness[was.Verdict]:
-			worse = append(worse, line)
+			down = append(down, line)
+			if f.Verdict == Failed {
+				worse = append(worse, f.ID)
+			}
 		case badness[f.Verdict] < badness[was.Verdict]:
 			better = append(better, line)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if before[id].Left > 0 || newer.cut(before[id].Experiment) {
+			continue
+		}
 		only = append(only, fmt.Sprintf("- only before: %s: %s", before[id].Title, before[id].Verdict))
 	}
 	for _, part := range []struct {
 		title string
 		lines []string
-	}{{"Worse", worse}, {"Better", better}, {"Not in both", only}} {
+	}{{"Worse", down}, {"Better", better}, {"Not in both", only}} {
 		if len(part.lines) > 0 {
 			fmt.Fprintf(&b, "## %s\n\n%s\n\n", part.title, strings.Join(part.lines, "\n"))
 		}
 	}
-	if len(worse)+len(better) == 0 {
+	if len(down)+len(better) == 0 {
 		b.WriteString("No verdict changed.\n\n")
 	}
 	b.WriteString("## Requests\n\n| experiment | reads before | reads now | writes before | writes now |\n" +
 		"| --- | --- | --- | --- | --- |\n")
 	for _, e := range experiments {
-		if older.ran(e.id) && newer.ran(e.id) {
+		if !older.cut(e.id) && !newer.cut(e.id) {
 			was, now := older.Requests[e.id], newer.Requests[e.id]
 			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", e.title, was.Reads, now.Reads, was.Writes, now.Writes)
 		}
 	}
-	return b.String()
-}
-
-// Worse are the ids of findings that fail now and passed, or came late, before.
-func Worse(older, newer *Report) (ids []string) {
-	for _, f := range newer.Findings {
-		at := slices.IndexFunc(older.Findings, func(was Finding) bool { return was.ID == f.ID })
-		if f.Verdict == Failed && at >= 0 && slices.Contains([]Verdict{Passed, Late}, older.Findings[at].Verdict) {
-			ids = append(ids, f.ID)
-		}
-	}
-	return ids
+	return b.String(), worse
 }

@@ -19,8 +19,8 @@ const (
 // severities are in the order of a report.
 var severities = []Severity{Stops, Costs, Little, Choice}
 
-// A pattern is the likely cause of a failure of an experiment. The first pattern that fits counts; the last pattern of
-// each experiment fits all its failures.
+// A pattern is the likely cause of a failure of an experiment, or of any experiment if none is named. The first pattern
+// that fits counts; the last pattern of each experiment fits all its failures.
 type pattern struct {
 	experiment string
 	// says is a text in the title, the observation or the evidence; empty fits all failures of the experiment.
@@ -30,105 +30,110 @@ type pattern struct {
 }
 
 var patterns = []pattern{
+	{"", givenStays, Stops, "it deletes or adopts an object that has the name of a child",
+		"Other operators set owner references on objects that they create, and delete only objects that they own."},
 	{"creation", "the sample gets ready", Stops, "it does not reach the state that it reached before",
-		"They report the reason in a condition, and return the error, so that the work queue tries again."},
+		"Other operators report the reason in a condition, and return the error, so that the work queue tries again."},
 	{"creation", "changed nothing", Costs, "it writes without comparing with the existing object",
-		"They compare desired with observed state before they write, or apply only what differs."},
+		"Other operators compare desired with observed state before they write, or apply only what differs."},
 	{"creation", "409", Little, "it writes from a cache that has not seen its own last write",
-		"They return the error and try again, or patch only the fields that they own."},
+		"Other operators return the error and try again, or patch only the fields that they own."},
 	{"creation", "create what exists", Little, "it creates without reading its cache",
-		"They read from the cache first, and treat AlreadyExists as success."},
+		"Other operators read from the cache first, and treat AlreadyExists as success."},
 	{"creation", "reads went", Little, "its client reads past the cache: a kind without an informer, or an APIReader",
-		"They read through informers, which cost one list and one watch for a kind."},
-	{"creation", "", Stops, "a creation does not end as an earlier one", "They observe the cluster in each reconcile."},
+		"Other operators read through informers, which cost one list and one watch for a kind."},
+	{"creation", "", Stops, "a creation does not end as an earlier one",
+		"Other operators observe the cluster in each reconcile."},
 	{"steady-state", "", Costs, "it reads or writes at an interval, even when nothing changes",
-		"They react to watches, and requeue only with a reason and a long period."},
+		"Other operators react to watches, and requeue only with a reason and a long period."},
 	{"restart", "", Costs, "it writes each object at each upgrade, without comparing with the existing object",
-		"They compare before they write."},
-	{"deletion", "deletion timestamp", Stops, "it does not look at metadata.deletionTimestamp",
-		"They return early when it is set, and leave children to the garbage collector."},
+		"Other operators compare before they write."},
+	{"deletion", "stays without its sample", Stops, "it creates children of a sample that is gone",
+		"Other operators return from Reconcile when metadata.deletionTimestamp is set, and set owner references."},
+	{"deletion", "deletion timestamp", Costs, "it does not look at metadata.deletionTimestamp",
+		"Other operators return from Reconcile when it is set, and leave children to the garbage collector."},
 	{"deletion", "held by the finalizers", Stops, "it adds a finalizer that it does not remove",
-		"They remove it when the work for it is done, and test the deletion of an object whose creation failed."},
-	{"deletion", "which was there before", Stops, "it sets an owner on an object that it was given",
-		"They set owner references only on objects that they create."},
+		"Other operators remove it when the work for it is done, and test the deletion of an object whose creation failed."},
 	{"deletion", "had the namespace of the first", Stops, "the name of the object does not have the namespace of the sample",
-		"They put the namespace and the name of the sample into the name of a cluster-scoped object."},
+		"Other operators put the namespace and the name of the sample into the name of a cluster-scoped object."},
 	{"deletion", "has the namespace of the sample", Costs, "an owner reference cannot lead to another namespace",
-		"They set a finalizer on the sample, and delete such objects before they remove it."},
+		"Other operators set a finalizer on the sample, and delete such objects before they remove it."},
 	{"deletion", "created again under the same name", Stops, "a change for the earlier sample stays, often in an object that the " +
-		"sample was given", "They undo such a change before they remove their finalizer."},
+		"sample was given", "Other operators undo such a change before they remove their finalizer."},
 	{"deletion", "", Stops, "a child has no owner reference, and nothing deletes it",
-		"They set a controller reference, or a finalizer for objects outside the namespace."},
+		"Other operators set a controller reference, or a finalizer for objects outside the namespace."},
 	{"drift", "no longer sees", Stops, "its cache selects objects by this label",
-		"They select by a label that the operator restores, or accept that it loses such an object."},
+		"Other operators select by a label that the operator restores, or accept that it loses such an object."},
 	{"drift", "it was back", Stops, "it creates the object from what it finds in the cluster, not from the sample alone",
-		"They compute each object from the sample, with defaults that do not depend on what exists."},
+		"Other operators compute each object from the sample, with defaults that do not depend on what exists."},
 	{"drift", "a deleted", Stops, "it does not watch this kind",
-		"They watch what they create (Owns)."},
-	{"drift", "costs a write", Little, "it writes at each event, even when nothing differs",
-		"They compare the fields that they set."},
+		"Other operators watch what they create (Owns)."},
 	{"drift", "is gone from", Costs, "it replaces the whole object: additions by others are lost",
-		"They apply or patch the fields that they set."},
-	{"drift", "added labels stayed", Little, "it writes at each event, even when nothing differs",
-		"They compare the fields that they set."},
+		"Other operators apply or patch the fields that they set."},
+	{"drift", "costs no write", Little, "it writes at each event, even when nothing differs",
+		"Other operators compare the fields that they set."},
 	{"drift", "stayed changed", Choice,
 		"it compares a hash of its input, or only some fields: changes of other fields stay",
-		"They apply all fields that they set, at each event about a child."},
+		"Other operators apply all fields that they set, at each event about a child."},
 	{"drift", "", Stops, "after a change by another client it does not reach its own state again",
-		"They compare all fields that they set with the observed object, at each event about a child."},
-	{"replicas", "both", Stops, "two processes work at once during an upgrade", "They elect a leader by a lease."},
-	{"replicas", "", Stops, "no replica takes over", "They elect a leader by a lease, and end when they lose it."},
+		"Other operators compare all fields that they set with the observed object, at each event about a child."},
+	{"replicas", "both", Stops, "two processes work at once during an upgrade",
+		"Other operators elect a leader by a lease."},
+	{"replicas", "", Stops, "no replica takes over",
+		"Other operators elect a leader by a lease, and end when they lose it."},
 	{"faults", "hot loop", Costs, "a failed write is repeated at once",
-		"They return the error: the work queue waits longer after each failure."},
-	{"faults", "did not progress", Costs, "one object that fails holds up the others", "They have several workers."},
+		"Other operators return the error: the work queue waits longer after each failure."},
+	{"faults", "did not progress", Costs, "one object that fails holds up the others",
+		"Other operators have several workers."},
 	{"faults", "", Stops, "an error is dropped, or progress is remembered and not observed",
-		"They return the error, and observe the cluster in each reconcile."},
+		"Other operators return the error, and observe the cluster in each reconcile."},
 	{"admission", "hot loop", Costs, "a refused write is repeated at once",
-		"They return the error: the work queue waits longer after each failure."},
+		"Other operators return the error: the work queue waits longer after each failure."},
 	{"admission", "neither the status nor an event", Little, "a refusal is only in the log",
-		"They set a condition with the message of the API server."},
+		"Other operators set a condition with the message of the API server."},
 	{"admission", "meanwhile it did not make", Choice, "the first error ends the reconcile",
-		"Some make the independent children, and join the errors; others keep an order on purpose."},
-	{"admission", "", Stops, "it gives up, or relies on outdated memory", "They try again with exponential backoff."},
+		"Some operators make the independent children, and join the errors; others keep an order on purpose."},
+	{"admission", "", Stops, "it gives up, or relies on outdated memory",
+		"Other operators try again with exponential backoff."},
 	{"spec", "left behind", Costs, "children of an earlier spec stay",
-		"They list their objects by label or owner, and delete those that the spec no longer wants."},
+		"Other operators list their objects by label or owner, and delete those that the spec no longer wants."},
 	{"spec", "accepted, and neither", Choice, "the field is used only at the creation, or not at all",
-		"They refuse the change in the schema (x-kubernetes-validations: self == oldSelf), or follow it."},
+		"Other operators refuse the change in the schema (x-kubernetes-validations: self == oldSelf), or follow it."},
 	{"spec", "only annotations differ", Little, "an annotation depends on the generation, or on earlier specs",
-		"They hash the part of the spec that the object depends on."},
+		"Other operators hash the part of the spec that the object depends on."},
 	{"spec", "", Stops, "undoing the change does not restore the first state",
-		"They derive each object from the current spec alone, and remove what an earlier spec set."},
+		"Other operators derive each object from the current spec alone, and remove what an earlier spec set."},
 	{"crash", "created twice", Stops, "a create with a generated name is not observed after a restart",
-		"They derive names from the owner."},
+		"Other operators derive names from the owner."},
 	{"crash", "", Stops, "progress is remembered and not observed",
-		"They observe the cluster in each reconcile."},
+		"Other operators observe the cluster in each reconcile."},
 	{"upgrade", "restarts all pods", Choice, "the new version wants another pod template, and applies it at its start",
-		"They keep the template of existing objects until the user changes something, or announce the rollout."},
+		"Other operators keep the template of existing objects until the user changes something, or announce the rollout."},
 	{"upgrade", "", Stops, "the new version does not bring the objects of the old one to its own state",
-		"They test the upgrade over objects of the last release."},
+		"Other operators test the upgrade over objects of the last release."},
 	{"many", "costs more", Costs, "the work for one object touches objects of the others",
-		"They find the objects of an event by an index or an owner reference."},
+		"Other operators find the objects of an event by an index or an owner reference."},
 	{"many", "", Stops, "the work queue does not keep up: one worker, a slow reconcile, or a client-side rate limit",
-		"They have several workers, and raise the rate limit of the client."},
+		"Other operators have several workers, and raise the rate limit of the client."},
 	{"permissions", "were refused", Stops, "a marker or a rule of the role is missing",
-		"They generate the role from markers, and run their tests with that role."},
-	{"permissions", "*", Costs, "a rule allows more than it names", "They name each verb and resource."},
+		"Other operators generate the role from markers, and run their tests with that role."},
+	{"permissions", "*", Costs, "a rule allows more than it names", "Other operators name each verb and resource."},
 	{"permissions", "", Little, "the role has more than the program needs",
-		"They generate the role from markers beside the code that needs it."},
+		"Other operators generate the role from markers beside the code that needs it."},
 }
 
 // explained adds the severity and the cause of the pattern that fits a failure.
 func (f Finding) explained() Finding {
 	if f.Verdict == Late {
 		f.Severity, f.Cause = Little, "it notices the change only at its next resync"
-		f.Others = "They watch what they create (Owns); a long resync is only a safety net."
+		f.Others = "Other operators watch what they create (Owns); a long resync is only a safety net."
 	}
 	if f.Verdict != Failed {
 		return f
 	}
 	all := f.Title + "\n" + f.What + "\n" + strings.Join(f.Evidence, "\n")
 	for _, p := range patterns {
-		if p.experiment == f.Experiment && strings.Contains(all, p.says) {
+		if (p.experiment == f.Experiment || p.experiment == "") && strings.Contains(all, p.says) {
 			f.Severity, f.Cause, f.Others = p.severity, p.cause, p.others
 			return f
 		}

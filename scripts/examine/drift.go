@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
 )
 
 // patience is how long a change by another client may stay: longer when the operator needed long for its creations, as
@@ -52,36 +53,47 @@ func drift(r *run) error {
 		r.add("what it owns is restored", skipped("the operator writes no other object that is its own"))
 		return nil
 	}
-	left, whole, checks := map[string]int{}, r.deadline, 2*len(r.owns())
+	deleteChild := func(c child) (Finding, error) {
+		return r.try(func(t *trial) (Finding, error) { return t.deleteChild(c) })
+	}
+	whole, checks := r.deadline, 2*len(r.owns())
 	defer func() { r.deadline = whole }()
 	for _, part := range []struct {
-		name, others string
-		do           func(t *trial, c child) (Finding, error)
-	}{{"a deleted %s comes back", "further children that are deleted", (*trial).deleteChild},
-		{"changed fields of %s are restored", "further children that are changed", (*trial).changeFields}} {
+		name, what string
+		do         func(c child) (Finding, error)
+	}{{"a deleted %s comes back", "deleted children", deleteChild},
+		{"changed fields of %s are restored", "changed children", r.changeFields}} {
+		left := 0
 		for n, c := range byKind(r.owns()) {
 			if r.deadline = whole; n >= alwaysTried && r.late() {
-				left[part.others]++
+				left++
 				continue
 			}
 			// A child gets its share of the time: of an operator that restores nothing, the lab waits for each field.
 			r.deadline = time.Now().Add(time.Until(whole) / time.Duration(checks))
 			checks--
-			if err := r.check(fmt.Sprintf(part.name, c), func(t *trial) (Finding, error) { return part.do(t, c) }); err != nil {
+			if err := r.judge(fmt.Sprintf(part.name, c), func() (Finding, error) { return part.do(c) }); err != nil {
 				return err
 			}
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		r.add(name, skipped("%d of %d children were left out for lack of time: RUN=drift",
-			left[name], len(r.owns())))
+		r.leftOut(part.what, left, len(r.owns()))
 	}
 	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
-		lost := failed("when a user changes %s of %s, the operator no longer sees the object: no change of it is restored",
-			strings.Join(labels, " or "), strings.Join(r.lost[labels[0]], ", "))
-		r.add("it sees its objects whatever their labels are", lost)
+		children := slices.Concat(slices.Collect(maps.Values(r.lost))...)
+		slices.Sort(children)
+		r.add("it sees its objects whatever their labels are",
+			failed("when a user changes %s of %s, the operator no longer sees the object: no change of it is restored",
+				strings.Join(labels, " or "), strings.Join(slices.Compact(children), ", ")))
 	}
-	return r.check("what others add stays", (*trial).addLabels)
+	var writes []ledger.Entry
+	err := r.check("what others add stays", func(t *trial) (f Finding, err error) {
+		f, writes, err = t.addLabels()
+		return f, err
+	})
+	if err == nil && r.lastVerdict() == Passed {
+		r.none("what others add costs no write", writes, "%d writes followed when a user added a label to each child")
+	}
+	return err
 }
 
 // byKind sorts the first child of each kind before the second child of any kind.
@@ -127,12 +139,13 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	err = t.eventually(t.patience(), back)
 	later := err != nil && t.awaitPeriod(begin, back)
 	if err != nil && !later {
-		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).with(lines(t.writes(mark))...), t.ctx.Err()
+		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).
+			with(lines(t.writes(mark))...), nil
 	}
 	took := time.Since(begin)
 	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
 		return t.notRecovered(fmt.Sprintf("%.0f s after the deletion it was back; 20 s later", took.Seconds()), mark,
-			err), t.ctx.Err()
+			err), nil
 	}
 	if later {
 		return late("back only after %.0f s", took.Seconds()), nil
@@ -175,26 +188,28 @@ const perSample = 3
 
 // changeFields changes the fields that the operator sets, some of them in each of several samples. It changes a field
 // that stayed changed again in steady state, because a rate limiter may only have delayed the operator.
-func (t *trial) changeFields(c child) (Finding, error) {
-	fields := spread(t.fields[c], t.mostFields())
-	all, tried := t.changeAll(c, fields)
-	if err := errors.Join(all.err, t.run.ctx.Err()); err != nil && len(all.kept) == 0 {
+func (r *run) changeFields(c child) (Finding, error) {
+	if err := r.ensureRunning(r.ctx); err != nil {
 		return Finding{}, err
 	}
-	alone, err := t.changeAgain(c, all.kept)
+	all := r.changeAll(c, spread(r.fields[c], r.mostFields()))
+	if all.err != nil && len(all.kept) == 0 {
+		return Finding{}, all.err
+	}
+	alone, err := r.changeAgain(c, all.kept)
 	if err != nil {
 		return Finding{}, err
 	}
 	kept := alone.kept
 	all.slowest = max(all.slowest, alone.slowest)
 	note := fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
-	if left := len(t.fields[c]) - tried; left > 0 {
+	if left := len(r.fields[c]) - all.changed - all.fixed; left > 0 {
 		note += fmt.Sprintf("; %d were not tried", left)
 	}
 	switch {
 	case len(kept) > 0:
 		return failed("%d of %d fields that it sets stayed changed for %v%s", len(kept), all.changed,
-			t.untilResync(t.patience(), time.Hour), note).with(said(kept)...), nil
+			r.untilResync(r.patience(), time.Hour), note).with(said(kept)...), nil
 	case all.changed == 0:
 		return skipped("no field was changed%s", note), nil
 	case alone.later > 0:
@@ -217,29 +232,35 @@ func (r *run) mostFields() int {
 }
 
 // changeAll changes fields in several samples at once, a few in each.
-func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
-	at := 6
-	if t.target.serial() {
+func (r *run) changeAll(c child, fields []path) (all changes) {
+	at, tried := 6, 0
+	if r.target.serial() {
 		at = 1
 	}
 	var mu sync.Mutex
 	slots, running := make(chan struct{}, at), sync.WaitGroup{}
 	for chunk := range slices.Chunk(lastMetadata(fields), perSample) {
-		if t.ctx.Err() != nil || tried >= leastFields && t.late() {
+		if r.ctx.Err() != nil || tried >= leastFields && r.late() {
 			break // a slow operator: the results so far count
 		}
 		tried += len(chunk)
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			some, err := t.changeSome(c, chunk)
+			some, err := r.changeSome(c, chunk, false)
 			mu.Lock()
 			defer mu.Unlock()
+			if errors.Is(err, errOver) {
+				return // what others found counts
+			}
 			all.add(some, err)
+			for _, k := range some.kept {
+				r.kept[fieldOf{c, k.path.String()}] = true
+			}
 		})
 	}
 	running.Wait()
-	return all, tried
+	return all
 }
 
 // mostAgain is how many of the fields that stayed changed are changed once more.
@@ -248,12 +269,12 @@ const mostAgain = 4
 // changeAgain changes the first fields that stayed changed once more, each in a separate sample without other
 // changes, and waits for the operator's period. When each of them stays changed again, all fields count as
 // not restored.
-func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
+func (r *run) changeAgain(c child, kept []keptField) (alone changes, err error) {
 	most := mostAgain
 	switch {
-	case t.target.Fast:
+	case r.target.Fast:
 		most = 1
-	case t.late(), t.period > t.patience(): // with a period, each waits for a resync
+	case r.late(), r.period > r.patience(): // with a period, each waits for a resync
 		most = 2
 	}
 	for n, k := range kept {
@@ -261,7 +282,7 @@ func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error
 			alone.kept = append(alone.kept, kept[n:]...)
 			return alone, nil
 		}
-		one, err := t.changeAlone(c, k)
+		one, err := r.changeSome(c, []path{k.path}, true)
 		if err != nil {
 			return alone, err
 		}
@@ -270,41 +291,13 @@ func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error
 	return alone, nil
 }
 
-// changeAlone changes one field of a sample, while the operator has nothing else to do.
-func (r *run) changeAlone(c child, k keptField) (one changes, err error) {
-	err = r.inTrial(func(t *trial) error {
-		if err := t.serve(); err != nil {
-			return err
-		}
-		pointer, value, err := t.disturbAgain(c, k.path)
-		if err != nil || pointer == "" {
-			return err
-		}
-		begin := time.Now()
-		isBack := func() error { return t.has(c, k.path, value) }
-		err = t.eventually(t.patience(), isBack)
-		switch {
-		case err == nil:
-			one.slowest = time.Since(begin)
-		case t.awaitPeriod(begin, isBack):
-			one.later, one.slowest = 1, time.Since(begin)
-		case k.path.isLabel() && !t.sees(c, k.path):
-			t.lost[k.path.String()] = append(t.lost[k.path.String()], c.String())
-		default:
-			one.kept = append(one.kept, k)
-		}
-		return t.ctx.Err()
-	})
-	return one, err
-}
-
 // isLabel reports whether a path is a label of the object itself.
 func (p path) isLabel() bool {
 	return len(p) == 3 && p[0].field == "metadata" && p[1].field == "labels"
 }
 
 // sees reports whether the operator restores another field of a child whose label was changed.
-func (t *trial) sees(c child, label path) bool {
+func (t *trial) sees(c child) bool {
 	for _, p := range t.fields[c] {
 		if p[0].field == "metadata" || t.kept[fieldOf{c, p.String()}] {
 			continue
@@ -339,6 +332,7 @@ type changes struct {
 	changed, fixed, writes int // fixed fields cannot be changed
 	later                  int // restored after the operator's next resync
 	kept                   []keptField
+	lost                   []string // labels without which the operator does not see the child
 	slowest                time.Duration
 	err                    error
 }
@@ -362,8 +356,9 @@ func (c *changes) add(more changes, err error) {
 	c.later += more.later
 }
 
-// changeSome changes fields one after the other, in a separate sample.
-func (r *run) changeSome(c child, fields []path) (all changes, err error) {
+// changeSome changes fields one after the other, in a separate sample. When it is again, a field may come back at the
+// operator's next resync.
+func (r *run) changeSome(c child, fields []path, again bool) (all changes, err error) {
 	err = r.inTrial(func(t *trial) error {
 		if err := t.idle(); err != nil {
 			return err
@@ -379,24 +374,29 @@ func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 				continue
 			}
 			all.changed++
-			begin := time.Now()
-			if err := t.eventually(t.patience(), func() error { return t.has(c, p, value) }); err != nil {
+			begin, isBack := time.Now(), func() error { return t.has(c, p, value) }
+			err = t.eventually(t.patience(), isBack)
+			switch {
+			case err == nil:
+			case again && t.awaitPeriod(begin, isBack):
+				all.later++
+			case again && p.isLabel() && !t.sees(c):
+				all.lost = append(all.lost, p.String())
+			default:
 				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
-				r.keeps(c, p)
 			}
 			all.slowest = max(all.slowest, time.Since(begin))
 		}
 		all.writes = len(t.writes(mark))
-		return t.ctx.Err()
+		return nil
 	})
-	return all, err
-}
-
-// keeps notes that the operator does not restore a field of a child.
-func (r *run) keeps(c child, p path) {
-	r.keptMu.Lock()
-	defer r.keptMu.Unlock()
-	r.kept[fieldOf{c, p.String()}] = true
+	if err != nil {
+		return changes{}, err
+	}
+	for _, label := range all.lost {
+		r.lost[label] = append(r.lost[label], c.String())
+	}
+	return all, nil
 }
 
 // disturbAgain disturbs a field. An operator may restore an object by deleting and recreating it, so disturbAgain
@@ -412,10 +412,10 @@ func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err er
 }
 
 // addLabels adds a label to each child, as other programs do. It does not label the sample, because many operators
-// copy its labels to the children.
-func (t *trial) addLabels() (Finding, error) {
+// copy its labels to the children. It also returns the writes that followed before a restart of the operator.
+func (t *trial) addLabels() (f Finding, writes []ledger.Entry, err error) {
 	if err := t.rest(); err != nil {
-		return Finding{}, err
+		return f, nil, err
 	}
 	mark := t.fixture.Ledger.Mark()
 	for _, c := range t.children {
@@ -423,35 +423,31 @@ func (t *trial) addLabels() (Finding, error) {
 			[]byte(`{"metadata":{"labels":{"example.com/added":"yes"}}}`),
 			metav1.PatchOptions{FieldManager: somebody})
 		if err != nil {
-			return Finding{}, err
+			return f, nil, err
 		}
 	}
 	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
-		return Finding{}, err
+		return f, nil, err
 	}
-	writes := lines(t.writes(mark))
+	writes = t.writes(mark)
 	lost, err := t.unlabelled()
 	when := ""
 	if err == nil && len(lost) == 0 { // no event may have started a reconcile
 		when = " after a restart of the operator"
 		t.operator.Kill()
 		if err := t.operator.start(t.ctx); err != nil {
-			return Finding{}, err
+			return f, nil, err
 		}
 		if err := fixture.Pause(t.ctx, t.afterRestart()); err != nil {
-			return Finding{}, err
+			return f, nil, err
 		}
 		lost, err = t.unlabelled()
 	}
-	switch {
-	case err != nil:
-		return Finding{}, err
-	case len(lost) > 0:
-		return failed("an added label is gone from %s%s", strings.Join(lost, ", "), when).with(lines(t.writes(mark))...), nil
-	case len(writes) > 0:
-		return failed("the added labels stayed, and cost %d writes", len(writes)).with(writes...), nil
+	if len(lost) > 0 {
+		f = failed("an added label is gone from %s%s", strings.Join(lost, ", "), when).with(lines(t.writes(mark))...)
+		return f, writes, err
 	}
-	return passed("the added labels stayed, also after a restart of the operator, and no write followed"), nil
+	return passed("the added labels stayed, also after a restart of the operator"), writes, err
 }
 
 // unlabelled are the children that no longer have the label of addLabels.

@@ -33,46 +33,49 @@ const waits = " (client-go itself sends such a request again, up to 10 times, an
 var overObjects = []string{wire.Update, wire.Patch, wire.Apply}
 
 var writeFaults = []writeFault{
-	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects},
-	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes},
-	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes},
 	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, "", wire.Writes},
 	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, "", wire.Writes},
 	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits, wire.Writes},
 	{"a lost response", proxy.After, proxy.Drop(), true, "", wire.Writes},
+	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects},
+	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes},
+	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes},
 	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, "", wire.Writes},
 }
 
-// apiFaults disturbs the requests and answers between the operator and the API server.
+// A disturbance is one of the trials of an experiment; fast ones also run with FAST=1.
+type disturbance struct {
+	name string
+	fast bool
+	run  func(t *trial) (Finding, error)
+}
+
+// apiFaults disturbs the requests and answers between the operator and the API server, the greatest risk first.
 func apiFaults(r *run) error {
-	defer func() {
-		if r.late() && r.ctx.Err() == nil {
-			r.add("further faults", skipped("the time was over: RUN=faults tries them alone"))
+	var all []disturbance
+	hasChild := len(r.owns()) > 0
+	if hasChild {
+		for _, w := range watchFaults {
+			all = append(all, disturbance{w.name, w.fast, func(t *trial) (Finding, error) { return t.watchesLost(w) }})
 		}
-	}()
+		all = append(all, disturbance{"watches that freeze", false, (*trial).watchesFrozen})
+	}
 	for _, f := range writeFaults {
-		if r.target.Fast && !f.fast || r.late() {
-			continue
-		}
-		if err := r.check("recovers from "+f.name, func(t *trial) (Finding, error) { return t.writesFail(f) }); err != nil {
+		all = append(all, disturbance{f.name, f.fast, func(t *trial) (Finding, error) { return t.writesFail(f) }})
+	}
+	if hasChild { // at the end, because watches begin again only some time later
+		all = append(all, disturbance{"an API server that is killed and restarted", false, (*trial).apiServerKilled})
+	}
+	left := 0
+	for _, d := range all {
+		if r.target.Fast && !d.fast || r.late() {
+			left++
+		} else if err := r.check("recovers from "+d.name, d.run); err != nil {
 			return err
 		}
 	}
-	for _, w := range watchFaults {
-		if r.target.Fast && !w.fast || r.late() || len(r.owns()) == 0 {
-			continue
-		}
-		if err := r.check("recovers from "+w.name, func(t *trial) (Finding, error) { return t.watchesLost(w) }); err != nil {
-			return err
-		}
-	}
-	if r.target.Fast || r.late() || len(r.owns()) == 0 {
-		return nil
-	}
-	if err := r.check("recovers from watches that freeze", (*trial).watchesFrozen); err != nil {
-		return err
-	}
-	return r.check("recovers from an API server that is killed and restarted", (*trial).apiServerKilled)
+	r.leftOut("faults", left, len(all))
+	return nil
 }
 
 // window is how long writes are disturbed.
@@ -118,8 +121,8 @@ const burst = 200 * time.Millisecond
 func (w watched) hot() bool {
 	early, tries := w.tries()
 	for what, times := range tries {
-		bursts, longest := burstsOf(times)
-		if (bursts > 4 || longest > 8) && len(times)*3 > early[what] {
+		starts, longest := burstsOf(times)
+		if (len(starts) > 4 || longest > 8) && len(times)*3 > early[what] {
 			return true
 		}
 	}
@@ -153,27 +156,17 @@ func (w watched) atOnce() (most int) {
 	return most
 }
 
-// burstsOf returns the number of bursts in some tries, and the number of tries in the longest burst.
-func burstsOf(times []time.Time) (bursts, longest int) {
+// burstsOf returns the times at which the bursts of some tries begin, and the number of tries in the longest burst.
+func burstsOf(times []time.Time) (starts []time.Time, longest int) {
 	length := 0
 	for n, at := range times {
 		if n == 0 || at.Sub(times[n-1]) > burst {
-			bursts, length = bursts+1, 0
+			starts, length = append(starts, at), 0
 		}
 		length++
 		longest = max(longest, length)
 	}
-	return bursts, longest
-}
-
-// startsOf are the times at which bursts begin.
-func startsOf(times []time.Time) (starts []time.Time) {
-	for n, at := range times {
-		if n == 0 || at.Sub(times[n-1]) > burst {
-			starts = append(starts, at)
-		}
-	}
-	return starts
+	return starts, longest
 }
 
 // writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.
@@ -187,13 +180,13 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Second)
 	defer cancel()
 	if err := fault.Await(ctx, 1); err != nil {
-		return skipped("nothing was disturbed: %v", err), t.ctx.Err()
+		return skipped("nothing was disturbed: %v", err), nil
 	}
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
 	other, err := t.otherServed()
 	if err != nil {
 		return failed("while the writes for one sample got %s, %v%s", f.name, err, f.note).
-			with(lines(t.writes(0))...), t.ctx.Err()
+			with(lines(t.writes(0))...), nil
 	}
 	if time.Since(begin) > window/2 { // a busy operator made its first tries, after short waits, only now
 		begin, mark = time.Now(), t.fixture.Ledger.Mark()
@@ -205,7 +198,7 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 	fault.Release()
 	begin, mark = time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
-		return t.notRecovered("40 s after its writes worked again", mark, err), t.ctx.Err()
+		return t.notRecovered("40 s after its writes worked again", mark, err), nil
 	}
 	if w.hot() {
 		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil

@@ -39,6 +39,12 @@ type Finding struct {
 	Others   string   `json:"others,omitempty"`
 	// Accepted is the reason from the baseline that lists the finding.
 	Accepted string `json:"accepted,omitempty"`
+	// File and Line are the place of the manifest or CRD that the finding is about, if it is about one.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Left is how many parts of an experiment were not tried, of Of parts.
+	Left int `json:"left,omitempty"`
+	Of   int `json:"of,omitempty"`
 	// Took is the duration of the trial.
 	Took time.Duration `json:"took"`
 }
@@ -64,6 +70,30 @@ func (f Finding) with(evidence ...string) Finding {
 	return f
 }
 
+// notTried is the beginning of the title of a finding about parts that were not tried.
+const notTried = "not tried: "
+
+// leftOut records that some parts of the experiment were not tried, if there are any.
+func (r *run) leftOut(what string, left, of int) {
+	if left > 0 {
+		f := skipped("%d of %d: RUN=%s or TIME=20m, without FAST=1, tries more", left, of, r.current.id)
+		f.Left, f.Of = left, of
+		r.add(notTried+what, f)
+	}
+}
+
+// and joins the findings about variants of one question: it fails when one of them fails, and lists those alone.
+func (f Finding) and(other Finding) Finding {
+	switch {
+	case f.Verdict == "" || f.Verdict != Failed && other.Verdict == Failed:
+		return other
+	case f.Verdict == Failed && other.Verdict != Failed:
+		return f
+	}
+	f.What += "\n" + other.What
+	return f.with(other.Evidence...)
+}
+
 // lines formats requests as evidence: of many, the first and the last.
 func lines(entries []ledger.Entry) (all []string) {
 	for _, e := range entries {
@@ -85,6 +115,7 @@ type experiment struct {
 	run func(r *run) error
 }
 
+// experiments are in the order of risk: what loses data or stops comes before what costs, or is a choice.
 var experiments = []experiment{
 	{"creation", "Cost of a creation", 1,
 		"Every write is a write to etcd and an event for every watcher, also a write that changes nothing. " +
@@ -98,21 +129,21 @@ var experiments = []experiment{
 	{"deletion", "Deletion", 3, "Objects that stay behind cost money and block the name. " +
 		"Others set owner references and leave deletion to the garbage collector; a finalizer is for objects outside the " +
 		"cluster.", deletion},
-	{"drift", "Drift", 8, "People and programs change what an operator owns. Others watch their children (Owns), and " +
-		"apply the fields that they set; additions by others stay.", drift},
-	{"replicas", "Two replicas", 2, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
 	{"faults", "API faults", 10,
 		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
 			"with exponential backoff, for each object separately.", apiFaults},
+	{"crash", "Killed after each write", 8,
+		"A process can end between any two writes. Others keep no progress in memory: each reconcile starts from " +
+			"the state of the cluster.", crashes},
+	{"replicas", "Two replicas", 2, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
+	{"drift", "Drift", 8, "People and programs change what an operator owns. Others watch their children (Owns), and " +
+		"apply the fields that they set; additions by others stay.", drift},
 	{"admission", "Admission", 6,
 		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
 			"the other children, and try again with exponential backoff.", admission},
 	{"spec", "Spec changes", 6,
 		"A field that is accepted and ignored misleads its users. Others refuse it in the schema, or let it reach the " +
 			"children.", specChanges},
-	{"crash", "Killed after each write", 8,
-		"A process can end between any two writes. Others keep no progress in memory: each reconcile starts from " +
-			"the state of the cluster.", crashes},
 	{"upgrade", "Upgrade from the old program", 2,
 		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +
 			"image asks for it, because a changed template restarts all pods.", upgrade},

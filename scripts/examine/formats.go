@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"strings"
@@ -77,22 +78,26 @@ type jsonObject = map[string]any
 func sarifText(text string) jsonObject { return jsonObject{"text": text} }
 
 // sarif has the part of SARIF 2.1.0 that code scanning reads: a rule for each experiment, and a result for each
-// failure. It names the sample's file as the place of a failure, because an observation has no line in the operator's
-// code.
+// failure. An observation has no line in the operator's code: its place is a manifest, often the sample.
 func (r *Report) sarif() ([]byte, error) {
 	rules, results := []jsonObject{}, []jsonObject{}
 	for _, e := range experiments {
 		rules = append(rules, jsonObject{"id": e.id, "shortDescription": sarifText(e.title),
 			"fullDescription": sarifText(e.why)})
 	}
-	place := jsonObject{"physicalLocation": jsonObject{"artifactLocation": jsonObject{"uri": r.Subject.Sample}}}
 	for _, f := range r.Findings {
 		if f.Verdict != Failed {
 			continue
 		}
+		file := cmp.Or(f.File, r.Subject.Sample)
+		if f.Experiment == "permissions" && len(r.Subject.Role) > 0 {
+			file = r.Subject.Role[0]
+		}
+		place := jsonObject{"artifactLocation": jsonObject{"uri": inRepository(file)},
+			"region": jsonObject{"startLine": max(1, f.Line)}}
 		result := jsonObject{"ruleId": f.Experiment, "level": sarifLevels[f.Severity],
 			"message": sarifText(f.Title + ": " + f.What), "partialFingerprints": jsonObject{"examine/v1": f.ID},
-			"locations": []jsonObject{place}}
+			"locations": []jsonObject{{"physicalLocation": place}}}
 		if f.Accepted != "" {
 			result["suppressions"] = []jsonObject{{"kind": "external", "justification": f.Accepted}}
 		}

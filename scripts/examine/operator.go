@@ -140,9 +140,9 @@ func (o *operator) start(ctx context.Context) error {
 	case !p.Running():
 		return o.endedEarly(p, o.fixture.Ledger.Count(mine))
 	case errors.Is(err, errLate):
+		fix := cmp.Or(missingCRD(p.Output()), "check the CRD's group and version, and ROLE=")
 		return fmt.Errorf("the operator runs, but in 40 s it did not begin to watch %s, so a sample would not be noticed: "+
-			"check the CRD's group and version, and ROLE= (it sent %d "+
-			"requests%s)%s", o.target.what(), o.fixture.Ledger.Count(mine), o.forbidden(mark), words(p))
+			"%s (it sent %d requests%s)%s", o.target.what(), fix, o.fixture.Ledger.Count(mine), o.forbidden(mark), words(p))
 	}
 	return err
 }
@@ -175,6 +175,9 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 			"cluster: switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name their manifests in WEBHOOKS=%s",
 			words(p))
 	}
+	if missing := missingCRD(output); missing != "" {
+		return fmt.Errorf("the operator %v: %s%s", p.Exit(), missing, words(p))
+	}
 	if m := portTaken.FindStringSubmatch(output); m != nil {
 		return fmt.Errorf("the operator %v, because another program on this machine listens on %s: end that program, or "+
 			"give the operator another port in ARGS= or ENV=%s", p.Exit(), m[1], words(p))
@@ -202,6 +205,19 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
 		"until it is stopped and finds the API server by KUBECONFIG; pass its settings by ARGS= and ENV=, which the "+
 		"Deployment in its manifests has (often config/manager/manager.yaml)%s", p.Exit(), asked, words(p))
+}
+
+// noKind matches the error of a client for a kind that the API server does not serve.
+var noKind = regexp.MustCompile(`no matches for kind \\*"(\w+)\\*" in version \\*"([\w./-]+)`)
+
+// missingCRD names a kind that the API server does not serve, and what to do about it; empty when a text names none.
+func missingCRD(text string) string {
+	m := noKind.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf("the CRD of %s %s is missing: add its file to CRD=, or to NEEDS= if it is the CRD of another "+
+		"product", m[2], m[1])
 }
 
 // portTaken matches an error of Go's net package.

@@ -1,6 +1,9 @@
 package examine
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,13 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/state"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
@@ -43,8 +48,46 @@ func TestSettingsAreRelativeToTheirFile(t *testing.T) {
 	got, err := ReadSubject(file)
 	want := Subject{CRD: filepath.Join(dir, "crds"), Env: []string{"FILE=" + filepath.Join(dir, "a")},
 		Args: []string{"--config=" + filepath.Join(dir, "config.yaml"), "--kubeconfig=$KUBECONFIG"}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+	if diff := gocmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+}
+
+// TestTheCRDOfAnotherProduct has a sample that needs an object of another product's kind: without its CRD, and with it.
+func TestTheCRDOfAnotherProduct(t *testing.T) {
+	const missing = "the CRD of cert-manager.io/v1 Issuer is missing"
+	for text, want := range map[string]string{
+		`no matches for kind "Issuer" in version "cert-manager.io/v1"`:                 missing,
+		`{"error":"no matches for kind \"Issuer\" in version \"cert-manager.io/v1\""}`: missing,
+		"no matches": "",
+	} {
+		err := notCreated(&unstructured.Unstructured{}, errors.New(text))
+		if got := missingCRD(text); !strings.HasPrefix(got, want) || (got == "") != (want == "") ||
+			!strings.Contains(err.Error(), cmp.Or(want, text)) {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+	}
+	s := Subject{Program: "/bin/true", CRD: "testoperator/config/crd.yaml", Sample: "testoperator/config/sample.yaml",
+		Needs: []string{"testoperator/config/crd_cluster.yaml", "testoperator/config/defaults.yaml"}}
+	read, err := s.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	isCRD := func(u *unstructured.Unstructured) bool { return u.GetKind() == "CustomResourceDefinition" }
+	if len(read.crds) != 2 || len(read.kinds) != 1 || len(read.needs) == 0 || slices.ContainsFunc(read.needs, isCRD) {
+		t.Errorf("%d CRDs of %d kinds, and the sample needs %v", len(read.crds), len(read.kinds), read.needs)
+	}
+}
+
+func TestAListIsInBrackets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "examine.yaml")
+	if err := os.WriteFile(file, []byte("role: config/rbac/role.yaml\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ReadSubject(file)
+	want := "role must be a list, in brackets also when it has one item: role: [VALUE]"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
 	}
 }
 
@@ -70,7 +113,7 @@ func TestVariations(t *testing.T) {
 			for _, v := range variations(nil, object(t, test.schema), object(t, test.spec)) {
 				got = append(got, v.String())
 			}
-			if diff := cmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
+			if diff := gocmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -95,6 +138,30 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 		if notes := strings.Join(newReport(read).Notes, "\n"); strings.Contains(notes, "has no status subresource: ") != want {
 			t.Errorf("%s: %q", file, notes)
 		}
+	}
+}
+
+// TestTheTimeOfATrialIsNoFailure has trials that end in their time and after it.
+func TestTheTimeOfATrialIsNoFailure(t *testing.T) {
+	over, cancel := context.WithTimeoutCause(t.Context(), 0, errOver)
+	defer cancel()
+	wrong := differenceError{"a is missing"}
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		end  error // what the trial reports
+		want Verdict
+	}{
+		"in time":                               {t.Context(), wrong, Failed},
+		"the time was over during a comparison": {over, wrong, Skipped},
+		"the time was over, and the trial does not report it": {over, nil, Skipped},
+	} {
+		if got := failedBy(inTime(test.ctx, test.end)); got.Verdict != test.want ||
+			test.want == Skipped && got.What != "the time was over" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if err := inTime(t.Context(), nil); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -160,7 +227,7 @@ func TestLeaves(t *testing.T) {
 	slices.Sort(got)
 	want := []string{".metadata.labels.app", ".metadata.ownerReferences", `.spec.ports[{"port":80}].name`,
 		`.spec.ports[{"port":80}].port`}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -177,7 +244,7 @@ func TestMetadataIsChangedLast(t *testing.T) {
 		at("metadata", "ownerReferences"), at("metadata", "labels", "a"), at("spec", "replicas")}) {
 		got = append(got, p.String())
 	}
-	if diff := cmp.Diff([]string{".spec.replicas", ".metadata.labels.a", ".metadata.ownerReferences"}, got); diff != "" {
+	if diff := gocmp.Diff([]string{".spec.replicas", ".metadata.labels.a", ".metadata.ownerReferences"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -311,6 +378,60 @@ func TestOnlyAnnotations(t *testing.T) {
 		annotation := `configmaps/b.metadata.annotations.hash is "2"; undisturbed it is "1"`
 		if got := (differenceError{annotation, line}).onlyAnnotations(); got != want {
 			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+// TestValuesThatLiveAsLongAsAProcess restarts an operator once or twice: the first state is that of before.
+func TestValuesThatLiveAsLongAsAProcess(t *testing.T) {
+	varying := map[string]bool{".status.id": true, ".status.pods[0]": true, ".status.pods[1]": true}
+	of := func(id string, pods ...string) state.State {
+		s := state.State{".status.id": id, ".status.ready": "true"}
+		for n, pod := range pods {
+			s[fmt.Sprintf(".status.pods[%d]", n)] = pod
+		}
+		return s
+	}
+	other := of("1")
+	other[".status.ready"] = "false"
+	for name, test := range map[string]struct {
+		states []state.State
+		want   bool
+	}{
+		"a new value":                        {[]state.State{of("1"), of("2")}, true},
+		"a new value each time":              {[]state.State{of("1"), of("2"), of("3")}, true},
+		"nothing differs":                    {[]state.State{of("1"), of("1")}, false},
+		"a value comes back":                 {[]state.State{of("1"), of("2"), of("1")}, false},
+		"the order of a list alone":          {[]state.State{of("1", "a", "b"), of("1", "b", "a")}, false},
+		"the order of a list, and a value":   {[]state.State{of("1", "a", "b"), of("2", "b", "a")}, false},
+		"an item of a sorted list is new":    {[]state.State{of("1", "a", "b"), of("1", "b", "c")}, true},
+		"a value that varies in no two runs": {[]state.State{of("1"), other}, false},
+	} {
+		last := len(test.states) - 1
+		if got := renewed(test.states[last], test.states[:last], varying); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestTheGreatestRiskComesFirst has the experiments about what stops an operator before those about labels and costs.
+func TestTheGreatestRiskComesFirst(t *testing.T) {
+	var got []string
+	for _, id := range IDs() {
+		if slices.Contains([]string{"faults", "crash", "replicas", "drift", "permissions"}, id) {
+			got = append(got, id)
+		}
+	}
+	if want := "faults crash replicas drift permissions"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for want, s := range map[time.Duration]Subject{
+		7 * time.Minute:  {},
+		85 * time.Second: {Fast: true},
+		20 * time.Minute: {Fast: true, Time: metav1.Duration{Duration: 20 * time.Minute}},
+	} {
+		if got := s.time(); got != want {
+			t.Errorf("%v, want %v", got, want)
 		}
 	}
 }

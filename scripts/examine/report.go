@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // Schema names the format of a report in JSON: report.schema.json. A version only gets new
@@ -95,14 +98,38 @@ func (r *Report) count(experiment string, v Verdict) (n int) {
 	return n
 }
 
-// Failed are the IDs of the experiments with a failure that no baseline accepts, in the order of the experiments.
-func (r *Report) Failed() (ids []string) {
+// Failed are the IDs of the failed findings of some experiments that no baseline accepts; "any" stands for all.
+func (r *Report) Failed(experiments ...string) (ids []string) {
 	for _, f := range r.Findings {
-		if f.Verdict == Failed && f.Accepted == "" && !slices.Contains(ids, f.Experiment) {
-			ids = append(ids, f.Experiment)
+		chosen := slices.Contains(experiments, f.Experiment) || slices.Contains(experiments, "any")
+		if f.Verdict == Failed && f.Accepted == "" && chosen {
+			ids = append(ids, f.ID)
 		}
 	}
 	return ids
+}
+
+// Explain prints the findings with an ID, or those of an experiment, and reports whether there are any.
+func (r *Report) Explain(w io.Writer, id string) (found bool) {
+	for _, f := range r.Findings {
+		if f.ID != id && f.Experiment != id {
+			continue
+		}
+		why := f.What
+		if f.Cause != "" {
+			why += fmt.Sprintf("\nSeverity: %s. Likely cause: %s. %s", f.Severity, f.Cause, f.Others)
+		}
+		if f.Accepted != "" {
+			why += "\nAccepted: " + f.Accepted
+		}
+		outcome.Result{Check: f.ID, Title: f.Title, Verdict: f.Verdict, Seconds: f.Took.Seconds(), Reason: why,
+			Evidence: f.Evidence}.Print(w, true)
+		found = true
+	}
+	if experiment, _, _ := strings.Cut(id, "/"); found {
+		outcome.Wrap(w, "", "Why it matters: "+experimentOf(experiment).why)
+	}
+	return found
 }
 
 // IDs are the IDs of all experiments.
@@ -113,22 +140,41 @@ func IDs() (ids []string) {
 	return ids
 }
 
-// Summary describes the examination in one sentence, for a README.
-func (r *Report) Summary() string {
-	text := fmt.Sprintf("%s, examined with a %s on %s: %d findings passed", r.Operator, r.Kind,
-		r.Date.Format("2006-01-02"), r.Count(Passed))
-	for _, s := range severities {
-		if n := len(r.failures(s)); n > 0 {
-			text += fmt.Sprintf(", %d failed (%s)", n, s)
+// NotTried lists the parts that were not tried, and how many of them: "3 of 13 faults".
+func (r *Report) NotTried() string {
+	var all, out []string
+	for _, f := range r.Findings {
+		if what, part := strings.CutPrefix(f.Title, notTried); part && f.Left > 0 {
+			all = append(all, fmt.Sprintf("%d of %d %s", f.Left, f.Of, what))
+		} else if f.Left > 0 {
+			all = append(all, f.Title)
 		}
 	}
-	if n := r.Count(Late); n > 0 {
-		text += fmt.Sprintf(", %d came late", n)
+	for _, e := range experiments {
+		if !r.ran(e.id) {
+			out = append(out, e.id)
+		}
 	}
-	if r.Count(Failed) == 0 {
-		text += ", none failed"
+	if len(out) > 0 {
+		all = append(all, "the experiments "+strings.Join(out, ", "))
 	}
-	return text + "."
+	return strings.Join(all, "; ")
+}
+
+// causes is the number of likely causes of the failed findings.
+func (r *Report) causes() int {
+	all := map[string]bool{}
+	for _, f := range r.Findings {
+		if f.Verdict == Failed {
+			all[f.Cause] = true
+		}
+	}
+	return len(all)
+}
+
+// cut reports whether an experiment did not run, or parts of it were not tried.
+func (r *Report) cut(id string) bool {
+	return !r.ran(id) || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Experiment == id && f.Left > 0 })
 }
 
 // failures are the failed findings of a severity that no baseline accepts.
@@ -144,9 +190,13 @@ func (r *Report) failures(s Severity) (some []Finding) {
 // Markdown is the report as a page: failures come first, by severity and cause.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s, examined with a %s\n\n%s\n", r.Operator, r.Kind, r.Summary())
-	fmt.Fprintf(&b, "\n%d findings passed, %d failed, %d came late, %d were skipped, in %v, on %s.\n", r.Count(Passed),
-		r.Count(Failed), r.Count(Late), r.Count(Skipped), r.Took, r.Date.Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(&b, "# %s, examined with a %s\n", r.Operator, r.Kind)
+	fmt.Fprintf(&b, "\n%d findings passed, %d failed for %d causes, %d came late, %d were skipped, in %v, on %s.\n",
+		r.Count(Passed), r.Count(Failed), r.causes(), r.Count(Late), r.Count(Skipped), r.Took,
+		r.Date.Format("2006-01-02 15:04 UTC"))
+	if left := r.NotTried(); left != "" {
+		fmt.Fprintf(&b, "\nNot tried: %s.\n", left)
+	}
 	if r.Interrupted {
 		b.WriteString("\nThe examination was interrupted: later experiments did not run.\n")
 	}
@@ -209,7 +259,8 @@ func (r *Report) worst(b *strings.Builder) {
 			b.WriteString("\n")
 			for _, f := range all {
 				if f.Cause == first.Cause {
-					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", f.Title, anchor(titleOf(f.Experiment)), firstLine(f.What))
+					section := anchor(experimentOf(f.Experiment).title)
+					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", f.Title, section, firstLine(f.What))
 				}
 			}
 		}
@@ -225,13 +276,14 @@ func (r *Report) worst(b *strings.Builder) {
 	}
 }
 
-func titleOf(id string) string {
+// experimentOf is the experiment with an ID. A report of another version may have others.
+func experimentOf(id string) experiment {
 	for _, e := range experiments {
 		if e.id == id {
-			return e.title
+			return e
 		}
 	}
-	return id
+	return experiment{id: id, title: id}
 }
 
 func (r *Report) section(b *strings.Builder, e experiment) {

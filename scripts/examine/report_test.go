@@ -3,6 +3,8 @@ package examine
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -14,12 +16,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"example.com/operator-workshop/scripts/examine/redact"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/redact"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
@@ -82,7 +84,8 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 	if cut.Accept(b); !slices.Equal(cut.Gone, []string{"drift/healed"}) {
 		t.Errorf("gone, though a part was skipped: %q", cut.Gone)
 	}
-	if got := r.Failed(); len(got) != 1 || r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
+	if got := r.Failed("any"); !slices.Equal(got, []string{"drift/new"}) ||
+		r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
 		t.Errorf("failed: %q, findings: %+v", got, r.Findings)
 	}
 	for text, say := range map[string]string{
@@ -100,7 +103,7 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 func TestTwoReportsAreCompared(t *testing.T) {
 	older := reportOf(map[string]Verdict{"a": Passed, "b": Failed, "c": Passed, "d": Passed, "e": Failed, "gone": Failed})
 	newer := reportOf(map[string]Verdict{"a": Failed, "b": Passed, "c": Passed, "d": Late, "e": Skipped, "new": Failed})
-	page := Compare(older, newer)
+	page, worse := Compare(older, newer)
 	for _, say := range []string{"## Worse\n\n- a: passed → failed: what was seen\n- d: passed → late",
 		"## Better\n\n- b: failed → passed: what was seen\n\n", "both\n\n- e: failed → skipped",
 		"- only now: new: failed",
@@ -109,7 +112,7 @@ func TestTwoReportsAreCompared(t *testing.T) {
 			t.Errorf("the page does not say %q:\n%s", say, page)
 		}
 	}
-	if diff := cmp.Diff([]string{"drift/a"}, Worse(older, newer)); diff != "" {
+	if diff := cmp.Diff([]string{"drift/a"}, worse); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -388,5 +391,147 @@ func TestATerminalObeysNoReport(t *testing.T) {
 	if f := r.report.Findings[0]; r.report.Notes[0] != `\x1b[2J` || f.Title != `\x1b[2J` || f.What != "a\n\\x1b[2J" ||
 		f.Evidence[0] != "\\x1b]0;title\\a\tb\n" {
 		t.Errorf("%+v", r.report)
+	}
+}
+
+// TestWhatTheSampleWasGivenStays has two experiments: in the first, the operator deletes a prerequisite of the sample.
+func TestWhatTheSampleWasGivenStays(t *testing.T) {
+	deleted := map[string]bool{"configmaps/b": true, "configmaps/a": true}
+	r := run{secrets: redact.New(), deleted: deleted, report: &Report{}, current: experiments[0],
+		options: Options{Progress: t.Logf}, target: &target{needs: []*unstructured.Unstructured{{}}}}
+	r.judgeGiven()
+	r.judgeGiven()
+	first, second := r.report.Findings[0], r.report.Findings[1]
+	if want := "it deleted what was there before the sample: configmaps/a, configmaps/b"; first.What != want ||
+		first.Verdict != Failed || first.Severity != Stops || second.Verdict != Passed {
+		t.Errorf("%+v", r.report.Findings)
+	}
+	r.target.needs = nil
+	if r.judgeGiven(); len(r.report.Findings) > 2 {
+		t.Errorf("there are no prerequisites: %+v", r.report.Findings[2])
+	}
+}
+
+func TestTheLeastNumberOfWrites(t *testing.T) {
+	write := func(resource, subresource, name string, effect ledger.Effect) ledger.Entry {
+		return ledger.Entry{Effect: effect, Request: wire.Request{Verb: wire.Apply, Resource: resource,
+			Subresource: subresource, Namespace: "a", Name: name}}
+	}
+	writes := []ledger.Entry{write("services", "", "x", ledger.Moved), write("services", "", "y", ledger.Moved),
+		write("services", "", "x", ledger.Moved), write("secrets", "", "x", ledger.Same)}
+	if got := leastWrites(writes); got != 2 {
+		t.Errorf("without a status: %d", got)
+	}
+	if got := leastWrites(append(writes, write("services", "status", "x", ledger.Moved))); got != 3 {
+		t.Errorf("with a status: %d", got)
+	}
+}
+
+// TestOneFindingForVariants joins the findings about three ways of a deletion.
+func TestOneFindingForVariants(t *testing.T) {
+	good := passed("good")
+	bad := failed("2 creates for a sample that has a deletion timestamp; they were deleted").with("x")
+	for name, test := range map[string]struct {
+		all  []Finding
+		want string
+	}{
+		"all pass":        {[]Finding{good, good}, "passed: good\ngood"},
+		"the first fails": {[]Finding{bad, good}, "failed: " + bad.What},
+		"the last fail":   {[]Finding{good, bad, bad}, "failed: " + bad.What + "\n" + bad.What},
+	} {
+		var f Finding
+		for _, other := range test.all {
+			f = f.and(other)
+		}
+		if got := string(f.Verdict) + ": " + f.What; got != test.want || f.Verdict == Failed && len(f.Evidence) == 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	bad.Experiment = "deletion"
+	if got := bad.explained().Severity; got != Costs {
+		t.Errorf("children that the garbage collector deletes: %s", got)
+	}
+	bad.What += "; services/a stays without its sample"
+	if got := bad.explained().Severity; got != Stops {
+		t.Errorf("children that stay: %s", got)
+	}
+}
+
+// TestWhatWasNotTriedStandsFirst has two reports of one operator, of which the older had less time.
+func TestWhatWasNotTriedStandsFirst(t *testing.T) {
+	older := reportOf(map[string]Verdict{"a": Passed, "slow": Skipped, notTried + "faults": Skipped, "old": Passed})
+	for n := range older.Findings {
+		if f := &older.Findings[n]; f.Verdict == Skipped {
+			f.Left, f.Of = 3, 13
+		}
+	}
+	lines := strings.Split(older.Markdown(), "\n")
+	first := strings.Join(lines[:min(10, len(lines))], "\n")
+	older.Findings = append(older.Findings, Finding{Verdict: Failed, Cause: "a"}, Finding{Verdict: Failed, Cause: "a"})
+	if page := older.Markdown(); !strings.Contains(page, "2 failed for 1 causes") {
+		t.Errorf("three findings of one cause:\n%s", page)
+	}
+	older.Findings = older.Findings[:len(older.Findings)-2]
+	if want := "Not tried: 3 of 13 faults; slow; the experiments creation, "; !strings.Contains(first, want) {
+		t.Errorf("the first lines lack %q:\n%s", want, first)
+	}
+	page, _ := Compare(older, reportOf(map[string]Verdict{"a": Failed, "slow": Failed, "old": Passed, "new": Failed}))
+	if !strings.Contains(page, "- a: passed → failed") || strings.Contains(page, "slow") || strings.Contains(page, "new") ||
+		strings.Contains(page, "faults") || strings.Contains(page, "| Drift") {
+		t.Errorf("the comparison has what one side alone had time for:\n%s", page)
+	}
+}
+
+// TestThePlaceOfAFinding has a repository with a sample, a CRD and a file with a blank in its name.
+func TestThePlaceOfAFinding(t *testing.T) {
+	crd, err := os.ReadFile("testoperator/config/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	t.Chdir(root)
+	sample := "apiVersion: v1\nkind: ConfigMap\n---\napiVersion: test.example.com/v1\nkind: Greeting\nspec:\n  text: a\n" +
+		"  tls: {on: true}\n"
+	if err := errors.Join(os.Mkdir(".git", 0o700), os.Mkdir("a b", 0o700),
+		os.WriteFile("a b/sample.yaml", []byte(sample), 0o600), os.WriteFile("crd.yaml", crd, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	read := &target{Subject: Subject{CRD: ".", Sample: "a b/sample.yaml"}, sample: &unstructured.Unstructured{}}
+	read.sample.SetKind("Greeting")
+	read.gvr.Version = "v1"
+	for field, want := range map[string]string{"text": "a b/sample.yaml:7", "tls.on": "a b/sample.yaml:8",
+		"nodePort": "crd.yaml:25", "none": ":0"} {
+		file, line := read.placeOf(strings.Split(field, "."))
+		if got := fmt.Sprintf("%s:%d", file, line); got != want {
+			t.Errorf("%s: %s, want %s", field, got, want)
+		}
+	}
+	for _, file := range []string{"a b/sample.yaml", filepath.Join(root, "a b/sample.yaml")} {
+		if got := inRepository(file); got != "a%20b/sample.yaml" {
+			t.Errorf("%s: %q", file, got)
+		}
+	}
+	r := &Report{Findings: []Finding{{Verdict: Failed, Experiment: "spec", File: "a b/sample.yaml", Line: 7}}}
+	sarif, err := r.sarif()
+	if err != nil || !strings.Contains(string(sarif), `"uri": "a%20b/sample.yaml"`) ||
+		!strings.Contains(string(sarif), `"startLine": 7`) {
+		t.Errorf("%v, %s", err, sarif)
+	}
+}
+
+func TestAFindingFitsTheScreen(t *testing.T) {
+	var lines []string
+	r := run{secrets: redact.New(), report: &Report{}, current: experiments[0],
+		options: Options{Progress: func(format string, args ...any) {
+			lines = append(lines, strings.Split(fmt.Sprintf(format, args...), "\n")...)
+		}}}
+	r.add("a title", failed("%s", strings.Repeat("a long text ", 20)))
+	for _, line := range lines {
+		if len(line) > 100 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	if len(lines) < 3 || !strings.HasPrefix(lines[0], "  failed  a title: a long text") {
+		t.Errorf("%q", lines)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/redact"
 	"example.com/operator-workshop/scripts/examine/state"
 )
@@ -64,13 +65,15 @@ type run struct {
 	generated   map[fieldOf]bool   // they differ from run to run
 	locks       map[objectKey]bool // of leader elections
 
+	deletedMu sync.Mutex
+	deleted   map[string]bool // prerequisites that the operator deleted in the current experiment
+
 	served bool // there are manifests of webhooks, or conversions
 
 	period time.Duration       // the operator's resync period; 0 until it is known
 	waited bool                // the lab has waited for the period
 	lost   map[string][]string // by label, the children that the operator no longer sees without the label
-	keptMu sync.Mutex
-	kept   map[fieldOf]bool // fields that the operator does not restore
+	kept   map[fieldOf]bool    // fields that the operator does not restore
 
 	report  *Report
 	current experiment
@@ -95,7 +98,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	begin := time.Now()
 	r := &run{ctx: ctx, target: t, options: o, fields: map[child][]path{},
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
-		lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
+		deleted: map[string]bool{}, lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
 	r.report = newReport(t)
 	remove, err := t.build(ctx)
 	if err != nil {
@@ -123,10 +126,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	go r.provide(watching)
-	r.end = time.Now().Add(7 * time.Minute)
-	if s.Fast {
-		r.end = time.Now().Add(85 * time.Second)
-	}
+	r.end = time.Now().Add(s.time())
 	if err := r.fixture.AnswerExec(watching); err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (r *run) prepare(watching context.Context) error {
 			err = once.put(u)
 		}
 		if err != nil {
-			return fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
+			return notCreated(u, err)
 		}
 	}
 	if err := r.installWebhooks(); err != nil {
@@ -222,12 +222,16 @@ func (r *run) all(chosen []experiment) error {
 		r.current, r.deadline = e, r.shareOf(chosen[n:])
 		r.progress("[%d/%d] %s", n+1, len(chosen), e.title)
 		mark := r.fixture.Ledger.Mark()
-		if err := e.run(r); err != nil {
-			if r.ctx.Err() != nil {
-				return err
-			}
+		switch err := e.run(r); {
+		case err == nil:
+		case r.ctx.Err() != nil:
+			return err
+		case errors.Is(err, errOver):
+			r.add("the rest of the experiment", failedBy(err))
+		default:
 			return fmt.Errorf("experiment %s could not be carried out: %w", e.id, err)
 		}
+		r.judgeGiven()
 		r.report.Requests[e.id] = r.requestsSince(mark)
 	}
 	return nil
@@ -258,14 +262,19 @@ func (r *run) requestsSince(mark int) (n Requests) {
 
 // check carries out one trial, and records its finding.
 func (r *run) check(title string, f func(t *trial) (Finding, error)) error {
+	return r.judge(title, func() (Finding, error) { return r.try(f) })
+}
+
+// judge carries out trials, and records their finding.
+func (r *run) judge(title string, f func() (Finding, error)) error {
 	begin := time.Now()
-	finding, err := r.try(f)
+	finding, err := f()
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx) // a finding of an interrupted trial is not valid
 	}
 	if err != nil {
 		finding = failedBy(err)
-		if p := r.operator.Process(); p != nil && !p.Running() && r.current.id != "replicas" {
+		if p := r.operator.Process(); finding.Verdict == Failed && p != nil && !p.Running() && r.current.id != "replicas" {
 			finding.What += fmt.Sprintf("; the operator %v", p.Exit())
 		}
 	}
@@ -279,8 +288,13 @@ func (r *run) add(title string, f Finding) {
 	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
 	f = f.explained()
 	r.report.Findings = append(r.report.Findings, f)
-	r.progress("%s%s: %s", f.Verdict.Head(), title, firstLine(f.What))
+	var text strings.Builder
+	outcome.Wrap(&text, strings.Repeat(" ", len(f.Verdict.Head())), title+": "+firstLine(f.What))
+	r.progress("%s%s", f.Verdict.Head(), strings.TrimSpace(text.String()))
 }
+
+// lastVerdict is the verdict of the newest finding.
+func (r *run) lastVerdict() Verdict { return r.report.Findings[len(r.report.Findings)-1].Verdict }
 
 func firstLine(text string) string {
 	line, rest, _ := strings.Cut(text, "\n")

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +36,34 @@ func (r *run) isGiven(c child) bool {
 			c.Namespace == ""
 	})
 }
+
+// findLost notes the prerequisites of the sample that the operator deleted in a trial, also if it created them again.
+func (t *trial) findLost() {
+	for c, uid := range t.given {
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && u.GetUID() != uid {
+			t.deletedMu.Lock()
+			t.deleted[c.String()] = true
+			t.deletedMu.Unlock()
+		}
+	}
+}
+
+// judgeGiven records whether the operator left the prerequisites of the sample in the trials since the last call.
+func (r *run) judgeGiven() {
+	if len(r.target.needs) == 0 {
+		return
+	}
+	f := passed("%d objects are those of before the sample", len(r.target.needs))
+	if names := slices.Sorted(maps.Keys(r.deleted)); len(names) > 0 {
+		f = failed("it deleted what was there before the sample: %s", strings.Join(names, ", "))
+	}
+	clear(r.deleted)
+	r.add(givenStays, f)
+}
+
+// givenStays is the title of the finding about the prerequisites of the sample, in each experiment.
+const givenStays = "what the sample was given stays"
 
 // findLocks looks for locks of leader elections that are not Leases: client-go once kept them in ConfigMaps and
 // Endpoints.
@@ -97,11 +127,14 @@ func (t *trial) settled() error {
 			}
 			c := child{GVR: mapping.Resource, Name: u.GetName(), Namespace: t.place(u.GetNamespace()),
 				Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot}
+			if c.Namespace == t.namespace {
+				c.Namespace = "" // the name is the same in each trial
+			}
 			live, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			now[c.String()] = live.GetResourceVersion()
+			now[c.String()], t.given[c] = live.GetResourceVersion(), live.GetUID()
 		}
 		if !maps.Equal(now, last) {
 			last, since = now, time.Now()
@@ -111,7 +144,7 @@ func (t *trial) settled() error {
 		}
 		return nil
 	})
-	if errors.Is(err, errRestless) && t.ctx.Err() == nil {
+	if errors.Is(err, errRestless) {
 		return nil // it never reaches steady state, and the experiments begin
 	}
 	return err

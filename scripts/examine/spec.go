@@ -31,10 +31,14 @@ func specChanges(r *run) error {
 	for n, v := range all {
 		r.secrets.Publish(v.name())
 		if n == limit || r.late() {
-			r.add("further fields", skipped("%d of %d variations were left out for lack of time", len(all)-n, len(all)))
+			r.leftOut("changes of the spec", len(all)-n, len(all))
 			return nil
 		}
-		if err := r.check(v.String(), func(t *trial) (Finding, error) { return t.varySpec(v) }); err != nil {
+		if err := r.check(v.String(), func(t *trial) (f Finding, err error) {
+			f, err = t.varySpec(v)
+			f.File, f.Line = r.target.placeOf(v.path)
+			return f, err
+		}); err != nil {
 			return err
 		}
 	}
@@ -162,7 +166,7 @@ func (t *trial) differsAnew() (bool, error) {
 		return false, err
 	}
 	if err := other.await(40 * time.Second); err != nil {
-		return true, t.ctx.Err()
+		return true, nil
 	}
 	here, err := t.observe()
 	if err != nil {
@@ -204,7 +208,7 @@ func (t *trial) leftBehind() (names []string, err error) {
 		}
 		return nil
 	})
-	if errors.Is(err, errNothing) && t.ctx.Err() == nil {
+	if errors.Is(err, errNothing) {
 		err = nil
 	}
 	return names, err
@@ -280,7 +284,7 @@ func (t *trial) reached(first state.State, warnings map[string]int32) (places []
 		}
 		return nil
 	})
-	if errors.Is(err, errNothing) && t.ctx.Err() == nil {
+	if errors.Is(err, errNothing) {
 		err = nil
 	}
 	return places, err

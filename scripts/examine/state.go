@@ -66,10 +66,15 @@ type differenceError []string
 
 func (d differenceError) Error() string { return strings.Join(d, "\n") }
 
-// failedBy is the finding about an error.
+// failedBy is the finding about an error: skipped when the time of the trial was over.
 func failedBy(err error) Finding {
 	var different differenceError
-	if errors.As(err, &different) {
+	switch {
+	case errors.Is(err, errOver):
+		f := skipped("%v", errOver)
+		f.Left, f.Of = 1, 1
+		return f
+	case errors.As(err, &different):
 		return failed("the end is not that of an undisturbed run").with(different...)
 	}
 	return failed("%v", err)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,6 +56,8 @@ type Subject struct {
 	Out string `json:"out,omitempty"`
 	// Fast leaves out slow experiments.
 	Fast bool `json:"fast,omitempty"`
+	// Time is what the experiments share; 0 means 7 minutes, or 85 seconds with Fast.
+	Time metav1.Duration `json:"time,omitzero"`
 	// FailOn are the experiments that must not fail in CI; "any" stands for all.
 	FailOn []string `json:"fail_on,omitempty"`
 }
@@ -86,6 +89,33 @@ func ReadSubject(file string) (Subject, error) {
 		}
 	}
 	return s, err
+}
+
+// Repository is the root of the git repository that has a path; empty when none has it.
+func Repository(path string) string {
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+// time is what the experiments share.
+func (s Subject) time() time.Duration {
+	switch {
+	case s.Time.Duration > 0:
+		return s.Time.Duration
+	case s.Fast:
+		return 85 * time.Second
+	}
+	return 7 * time.Minute
 }
 
 // A target is a subject whose files were read.
@@ -196,13 +226,22 @@ func (t *target) readSample() error {
 			found = all[0].GetAPIVersion() + " " + all[0].GetKind()
 		}
 		return fmt.Errorf("SAMPLE=%s holds no resource of the CRDs in %s: it has %s, and the CRDs are for %s. "+
-			"Check apiVersion and kind", t.Sample, t.CRD, found, t.kindNames())
+			"Check apiVersion and kind, and whether CRD= has its CRD", t.Sample, t.CRD, found, t.kindNames())
 	}
 	if t.more, err = objectsOf("SAMPLES", t.More); err != nil {
 		return err
 	}
 	more, err := objectsOf("NEEDS", t.Needs)
-	t.needs = append(t.needs, more...)
+	more = append(t.needs, more...)
+	t.needs = nil
+	for _, u := range more {
+		if u.GetKind() != "CustomResourceDefinition" {
+			t.needs = append(t.needs, u)
+			continue
+		}
+		unstructured.RemoveNestedField(u.Object, "spec", "conversion") // nothing serves it here
+		t.crds = append(t.crds, u)
+	}
 	return err
 }
 

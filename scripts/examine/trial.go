@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
@@ -32,15 +33,14 @@ type trial struct {
 	mark      int // of the ledger, at the beginning
 	// errorsBefore is how many reconciles had ended in an error at the beginning.
 	errorsBefore int
+	given        map[child]types.UID // prerequisites of the sample
 }
 
 // try runs f in a trial, with a running operator.
 func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error) {
 	err = r.inTrial(func(t *trial) error {
-		if !r.operator.Running() {
-			if err := r.operator.start(t.ctx); err != nil {
-				return err
-			}
+		if err := r.ensureRunning(t.ctx); err != nil {
+			return err
 		}
 		finding, err = f(t)
 		return err
@@ -48,20 +48,37 @@ func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error
 	return finding, err
 }
 
+// ensureRunning starts the operator when it does not run.
+func (r *run) ensureRunning(ctx context.Context) error {
+	if r.operator.Running() {
+		return nil
+	}
+	return r.operator.start(ctx)
+}
+
 // inTrial runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
 func (r *run) inTrial(f func(t *trial) error) error {
-	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
+	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errOver)
 	defer cancel()
 	t, err := r.newTrial(ctx)
 	if err != nil {
-		return err
+		return inTime(ctx, err)
 	}
 	defer t.clean()
-	return f(t)
+	err = f(t)
+	t.findLost()
+	return inTime(ctx, err)
 }
 
+// errOver says that the time of a trial was over. It is the lab's time, so the results of the trial until then prove
+// nothing about the operator.
+var errOver = errors.New("the time was over")
+
+// inTime is the error of a trial: that of its context, when the time of the trial was over.
+func inTime(ctx context.Context, err error) error { return errors.Join(context.Cause(ctx), err) }
+
 func (r *run) newTrial(ctx context.Context) (*trial, error) {
-	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now()}
+	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now(), given: map[child]types.UID{}}
 	if t.namespace == "" {
 		t.namespace = fmt.Sprintf("examine-%d", r.trials.Add(1))
 	}
@@ -72,7 +89,7 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	t.errorsBefore = r.operator.metrics(ctx).errors
 	for _, u := range r.target.needs {
 		if err := t.put(u); err != nil {
-			return nil, fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
+			return nil, notCreated(u, err)
 		}
 	}
 	if len(r.target.needs) > 0 {
@@ -82,6 +99,14 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	}
 	r.live.Add(1)
 	return t, nil
+}
+
+// notCreated is the error about an object that the sample needs.
+func notCreated(u *unstructured.Unstructured, err error) error {
+	if missing := missingCRD(err.Error()); missing != "" {
+		err = errors.New(missing)
+	}
+	return fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
 }
 
 func (t *trial) put(u *unstructured.Unstructured) error {

@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -160,7 +161,7 @@ func (t *trial) finished() error {
 		return errNothing
 	})
 	if err != nil {
-		return t.ctx.Err()
+		return nil
 	}
 	pause := max(time.Since(begin), time.Second).Round(time.Second)
 	if err := t.quietWithin(time.Minute, window); err != nil && !errors.Is(err, errRestless) {
@@ -207,5 +208,5 @@ func (r *run) neverReady(err error) error {
 			"fix that first%s", p.Exit(), words(p))
 	}
 	return fmt.Errorf("the sample never got ready undisturbed, so no disturbed end can be compared with it: %w\nFix: %s%s",
-		err, whatToDo(err), words(r.operator.Process()))
+		err, cmp.Or(missingCRD(r.operator.Process().Output()), whatToDo(err)), words(r.operator.Process()))
 }

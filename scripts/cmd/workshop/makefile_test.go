@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,27 @@ func TestMakeKeepsTheDollar(t *testing.T) {
 			"ARGS=-a -kubeconfig="+dollar+"KUBECONFIG", "ENV=A='b'").CombinedOutput()
 		if err != nil || string(out) != "-a -kubeconfig=$KUBECONFIG\nA='b'\n" {
 			t.Errorf("%s: %q, %v", dollar, out, err)
+		}
+	}
+}
+
+// TestMakeExamineHasEachSetting compares the target with the table of settings: make drops a variable that no recipe uses.
+func TestMakeExamineHasEachSetting(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	var used []string
+	for _, u := range usesOfVariables(t, root) {
+		if u.target == "examine" {
+			used = append(used, u.name)
+		}
+	}
+	page := testkit.Read(t, filepath.Join(root, "scripts", "examine", "settings", "README.md"))
+	settings := regexp.MustCompile("(?m)^\\| `([A-Z_]+)=").FindAllStringSubmatch(page, -1)
+	if len(settings) < 15 {
+		t.Fatalf("the page has only %d settings", len(settings))
+	}
+	for _, s := range settings {
+		if !slices.Contains(used, s[1]) && s[1] != "FAST" { // a variable in a condition
+			t.Errorf("make examine drops %s=", s[1])
 		}
 	}
 }

@@ -52,12 +52,24 @@ type Cluster struct {
 	bin, state string
 	ports      map[string]int
 	report     func(format string, args ...any)
+	fix        fixes
 }
+
+// fixes are what a user can do about a damaged cluster, and about programs that do not start.
+type fixes struct{ cluster, programs string }
+
+var (
+	fixesOfCheckout = fixes{"`make up` repairs the cluster; if it does not, `make down` and `make up` start from nothing",
+		"`scripts/workshop tools local`"}
+	// fixesOfHeld are about a cluster that lasts as long as one command.
+	fixesOfHeld = fixes{"run the command again: it starts a new cluster",
+		"KUBEBUILDER_ASSETS names a folder with programs for this machine"}
+)
 
 // New returns the local cluster whose files are in the folder state and whose programs are in bin. It reports each step
 // to report.
 func New(bin, state string, report func(format string, args ...any)) *Cluster {
-	return &Cluster{bin: bin, state: state, ports: map[string]int{}, report: report}
+	return &Cluster{bin: bin, state: state, ports: map[string]int{}, report: report, fix: fixesOfCheckout}
 }
 
 // Kubeconfig is the administrator's kubeconfig.
@@ -208,9 +220,8 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 			return nil
 		}
 		if starts[p.name]++; starts[p.name] > 2 {
-			err := fmt.Errorf("%s ended twice, its log %s ends with:\n%s\n"+
-				"fix: `make up` again; if that does not help, `make down` and `make up` start from nothing",
-				p.name, c.logFile(p.name), c.lastWords(p.name))
+			err := fmt.Errorf("%s ended twice, its log %s ends with:\n%s\nfix: %s", p.name, c.logFile(p.name),
+				c.lastWords(p.name), c.fix.cluster)
 			return fatal{errors.Join(c.diskFull(), err)}
 		}
 		return c.start(p)

@@ -318,6 +318,10 @@ func TestErrorsNameTheThingAndTheFix(t *testing.T) {
 	if err := empty.Up(t.Context()); err == nil || !strings.Contains(err.Error(), "scripts/workshop tools") {
 		t.Errorf("up without programs: %v", err)
 	}
+	_, err := Hold(t.Context(), t.TempDir(), nil, nil) // as examine does, whose user has no workshop
+	if err == nil || strings.Contains(err.Error(), "workshop tools") || !strings.Contains(err.Error(), "KUBEBUILDER_ASSETS") {
+		t.Errorf("a held cluster without programs: %v", err)
+	}
 	if err := os.WriteFile(c.portsFile(), []byte(`{"api`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (s
 func (c *Cluster) issueUser(path, name string, groups []string) error {
 	ca, err := readAuthority(filepath.Join(c.dir(), "pki"), "ca")
 	if err != nil {
-		return fmt.Errorf("%w: `make up` repairs the cluster", err)
+		return fmt.Errorf("%w: %s", err, c.fix.cluster)
 	}
 	cert, key, err := ca.Issue(pki.Subject{User: name, Groups: groups})
 	if err != nil {

@@ -23,7 +23,7 @@ func (c *Cluster) readPorts() error {
 		err = json.Unmarshal(data, &c.ports)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is damaged (%w): `make up` repairs the cluster", c.portsFile(), err)
+		return fmt.Errorf("%s is damaged (%w): %s", c.portsFile(), err, c.fix.cluster)
 	}
 	return nil
 }

@@ -2,8 +2,11 @@
 package strictyaml
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"reflect"
 
 	"sigs.k8s.io/yaml"
 )
@@ -14,7 +17,12 @@ func Read(path string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := yaml.UnmarshalStrict(data, into); err != nil {
+	err = yaml.UnmarshalStrict(data, into)
+	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) && wrong.Type.Kind() == reflect.Slice {
+		return fmt.Errorf("read %s: %s must be a list, in brackets also when it has one item: %s: [VALUE]", path, wrong.Field,
+			wrong.Field)
+	}
+	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil

@@ -82,6 +82,8 @@ const (
 	hangs           = "hangs"            // a reconcile makes all children, and then does not end
 	creates         = "creates"          // each reconcile creates the children, without looking whether they exist
 	huge            = "huge"             // its pods fit on no node
+	clears          = "clears"           // it deletes a ConfigMap of another owner that has the name of its child
+	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
 
 	// Habits that are not faults and must not be reported as faults.

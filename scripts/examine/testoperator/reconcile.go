@@ -133,6 +133,11 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 			return err
 		}
 		time.Sleep(3 * time.Second)
+	case r.fault == clears:
+		have, err := r.get(children[0], name)
+		if err == nil && metav1.GetControllerOf(have) == nil {
+			return r.client.Resource(children[0]).Namespace(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{})
+		}
 	case r.fault == listsAll:
 		if _, err := r.client.Resource(children[0]).List(ctx, metav1.ListOptions{}); err != nil {
 			return err
@@ -371,6 +376,8 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 		want["fingerprint"] = r.born
 	case marksPods:
 		want["node"] = r.node
+	case flips:
+		want["tokens"] = r.tokens(greeting)
 	case runsJob, remembers:
 		want["ran"] = r.run(ctx, greeting)
 	}

@@ -35,6 +35,6 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(runCommand())
+	root.AddCommand(runCommand(), compareCommand(), explainCommand())
 	return root
 }

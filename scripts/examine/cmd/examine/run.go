@@ -15,9 +15,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"example.com/operator-workshop/scripts/examine"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/programs"
 	"example.com/operator-workshop/scripts/examine/webpage"
 )
+
+// defaultOut is the folder of the report, below the working folder.
+var defaultOut = filepath.Join("out", "examine")
 
 // runCommand examines an operator. Its settings are flags, or NAME=value as after make: PROGRAM=path is --program path.
 func runCommand() *cobra.Command {
@@ -27,8 +31,8 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "run [NAME=value]...", Short: "Examine an operator: run PROGRAM=path CRD=folder SAMPLE=file"}
 	f := cmd.Flags()
 	f.StringVar(&file, "file", "",
-		"examine.yaml with the settings below (default: that of the working folder, if there is one)")
-	f.StringVar(&s.Program, "program", "", "the operator's executable file, or with --against its examine.json")
+		"examine.yaml with the settings below (default: that of the working folder or of the repository's root)")
+	f.StringVar(&s.Program, "program", "", "the operator's executable file, or the folder of its package main")
 	f.StringVar(&s.CRD, "crd", "", "folder or file with its CRDs")
 	f.StringVar(&s.Sample, "sample", "", "file with one custom resource")
 	f.StringVar(&s.Ready, "ready", "", "{jsonpath}=value, or a condition, that says the sample is ready")
@@ -43,7 +47,8 @@ func runCommand() *cobra.Command {
 	f.DurationVar(&s.Period.Duration, "period", 0, "its resync period, such as 30s")
 	f.StringVar(&s.Baseline, "baseline", "", "file with accepted findings: any other failure makes the exit code 1")
 	f.StringVar(&against, "against", "", "another program, or its examine.json: the report lists what became better and worse")
-	f.StringVar(&s.Out, "out", "", "folder of the report (default: out/examine)")
+	f.StringVar(&s.Out, "out", "", "folder of the report (default: "+defaultOut+")")
+	f.DurationVar(&s.Time.Duration, "time", 0, "what the experiments share, such as 20m (default: 7m, or 85s with --fast)")
 	f.BoolVar(&s.Fast, "fast", false, "leave out slow experiments: at most 2 minutes")
 	f.StringSliceVar(&only, "run", nil, "only these experiments: "+strings.Join(examine.IDs(), ", "))
 	f.StringSliceVar(&s.FailOn, "fail-on", nil, "experiments whose failure makes the exit code 1, or any (default: none)")
@@ -89,9 +94,6 @@ func words(list string) []string {
 
 // examineSubject examines an operator, compares it with another, and writes the reports. Its error is the verdict.
 func examineSubject(cmd *cobra.Command, subject examine.Subject, only []string, against string) (err error) {
-	if isReport(subject.Program) {
-		return compareReports(subject, against)
-	}
 	var baseline examine.Baseline
 	if subject.Baseline != "" {
 		if baseline, err = examine.ReadBaseline(subject.Baseline); err != nil {
@@ -106,31 +108,37 @@ func examineSubject(cmd *cobra.Command, subject examine.Subject, only []string, 
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	options := examine.Options{Only: only, Progress: progress, Bin: bin}
-	var older *examine.Report
-	if against != "" {
-		if older, err = olderReport(cmd.Context(), subject, options, against); err != nil {
-			return fmt.Errorf("AGAINST=%s: %w", against, err)
-		}
-		if !isReport(against) {
-			subject.Old = against
-		}
+	older, err := olderReport(cmd.Context(), subject, options, against)
+	if err != nil {
+		return fmt.Errorf("AGAINST=%s: %w", against, err)
+	}
+	if !isReport(against) {
+		subject.Old = against
 	}
 	report, err := examine.Run(cmd.Context(), subject, options)
 	if report == nil {
 		return err
 	}
 	report.Accept(baseline)
-	err = errors.Join(err, written(report, subject.Out), gate(report, subject.FailOn))
+	err = errors.Join(err, written(report, subject.Out))
 	if older != nil {
-		err = errors.Join(err, compared(older, report, subject.Out))
+		page, verdict := compared(older, report)
+		fmt.Print("\n", page)
+		err = errors.Join(err, os.WriteFile(filepath.Join(subject.Out, "against.md"), []byte(page), 0o644), verdict)
 	}
-	return err
+	return errors.Join(err, gate(report, subject))
 }
 
-// olderReport is the report to compare with: a file, or the report of another program that is examined now.
+// olderReport is the report to compare with: a file, or the report of another program that is examined now. It is nil
+// without another program, and when the only experiment is the upgrade, which needs both programs at once.
 func olderReport(ctx context.Context, s examine.Subject, o examine.Options, against string) (*examine.Report, error) {
 	if isReport(against) {
 		return examine.ReadReport(against)
+	}
+	chosen := len(o.Only) > 0
+	o.Only = slices.DeleteFunc(slices.Clone(o.Only), func(id string) bool { return id == "upgrade" })
+	if against == "" || chosen && len(o.Only) == 0 {
+		return nil, nil
 	}
 	s.Program, s.Out = against, filepath.Join(s.Out, "against")
 	report, err := examine.Run(ctx, s, o)
@@ -143,46 +151,13 @@ func olderReport(ctx context.Context, s examine.Subject, o examine.Options, agai
 // isReport reports whether a path is that of a report, and not of a program.
 func isReport(path string) bool { return filepath.Ext(path) == ".json" }
 
-// compareReports compares two reports of earlier examinations. It examines nothing.
-func compareReports(subject examine.Subject, against string) error {
-	if !isReport(against) {
-		return fmt.Errorf("PROGRAM=%s is a report, which is only compared with another report: AGAINST= is the examine.json "+
-			"of an older program", subject.Program)
-	}
-	older, err := examine.ReadReport(against)
-	if err != nil {
-		return fmt.Errorf("AGAINST=%s: %w", against, err)
-	}
-	newer, err := examine.ReadReport(subject.Program)
-	if err != nil {
-		return fmt.Errorf("PROGRAM=%s: %w", subject.Program, err)
-	}
-	if err := os.MkdirAll(subject.Out, 0o755); err != nil {
-		return err
-	}
-	return compared(older, newer, subject.Out)
-}
-
-// compared writes and prints the findings that became better and worse. Worse findings are an error.
-func compared(older, newer *examine.Report, out string) error {
-	page := examine.Compare(older, newer)
-	fmt.Print("\n", page)
-	err := os.WriteFile(filepath.Join(out, "against.md"), []byte(page), 0o644)
-	if worse := examine.Worse(older, newer); len(worse) > 0 {
-		err = errors.Join(err, fmt.Errorf("%d findings passed before and fail now: %s", len(worse), strings.Join(worse, ", ")))
-	}
-	return err
-}
-
 // withFile adds the settings of a file to those of the command line, which take precedence.
 func withFile(s examine.Subject, file string) (examine.Subject, error) {
-	if file == "" {
-		if _, err := os.Stat("examine.yaml"); err == nil && s.Program == "" {
-			file = "examine.yaml"
-		}
+	if file == "" && s.Program == "" {
+		file = settingsFile()
 	}
 	if file == "" {
-		s.Out = cmp.Or(s.Out, filepath.Join("out", "examine"))
+		s.Out = cmp.Or(s.Out, defaultOut)
 		return s, nil
 	}
 	base, err := examine.ReadSubject(file)
@@ -193,8 +168,19 @@ func withFile(s examine.Subject, file string) (examine.Subject, error) {
 	if err == nil {
 		err = json.Unmarshal(given, &base)
 	}
-	base.Out = cmp.Or(base.Out, filepath.Join("out", "examine"))
+	base.Out = cmp.Or(base.Out, defaultOut)
 	return base, err
+}
+
+// settingsFile is examine.yaml in the working folder, or else in the root of its repository; empty when there is none.
+func settingsFile() string {
+	for _, folder := range []string{".", examine.Repository(".")} {
+		file := filepath.Join(folder, "examine.yaml")
+		if _, err := os.Stat(file); err == nil && folder != "" {
+			return file
+		}
+	}
+	return ""
 }
 
 // written writes the report, and prints its path.
@@ -213,18 +199,21 @@ func written(report *examine.Report, out string) error {
 	fmt.Printf("-- %d passed, %s%d failed, %d skipped (%v): %s\n", report.Count(examine.Passed), came,
 		report.Count(examine.Failed),
 		report.Count(examine.Skipped), report.Took, path)
+	if left := report.NotTried(); left != "" {
+		outcome.Wrap(os.Stdout, "   ", "not tried: "+left)
+	}
 	for _, id := range report.Gone {
 		fmt.Printf("the baseline accepts %s, which no longer fails: take it off the list\n", id)
 	}
 	return nil
 }
 
-// gate returns an error when an experiment that must not fail has failed.
-func gate(report *examine.Report, gates []string) error {
-	for _, id := range report.Failed() {
-		if slices.Contains(gates, "any") || slices.Contains(gates, id) {
-			return fmt.Errorf("the experiment %s failed, which FAIL_ON or BASELINE does not allow", id)
-		}
+// gate returns an error when a finding that must not fail has failed. The last line names the file for accepted ones.
+func gate(report *examine.Report, s examine.Subject) error {
+	failed := report.Failed(s.FailOn...)
+	if len(failed) == 0 {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%d findings failed:\n  %s\nFix them, or accept each with its id and a reason in %s (BASELINE=)",
+		len(failed), strings.Join(failed, "\n  "), cmp.Or(s.Baseline, "examine-baseline.yaml"))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/examine"
 )
 
 // secretValue has characters that JSON, Go and HTML escape.
@@ -102,24 +105,91 @@ func TestTwoReportsAreCompared(t *testing.T) {
 		return path
 	}
 	good, bad := write("good.json", "passed"), write("bad.json", "failed")
-	for name, test := range map[string]struct{ program, against, page, err string }{
-		"worse": {bad, good, "## Worse\n\n- a: passed → failed",
+	for name, test := range map[string]struct{ older, newer, page, err string }{
+		"worse": {good, bad, "## Worse\n\n- a: passed → failed",
 			"1 findings passed before and fail now: drift/a"},
-		"better":               {good, bad, "## Better\n\n- a: failed → passed", ""},
-		"a report alone":       {good, "", "", "AGAINST= is the examine.json of an older program"},
-		"another file of JSON": {good, filepath.Join(dir, "none.json"), "", "none.json: no such file"},
+		"better":               {bad, good, "## Better\n\n- a: failed → passed", ""},
+		"another file of JSON": {filepath.Join(dir, "none.json"), good, "", "none.json: no such file"},
 	} {
-		out := filepath.Join(dir, name)
-		command := command()
-		command.SetErr(io.Discard)
-		command.SetArgs([]string{"run", "--program", test.program, "--against", test.against, "--out", out})
-		err := command.ExecuteContext(t.Context())
+		page, err := printed(t, "compare", test.older, test.newer)
 		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %v, want %q", name, err, test.err)
 		}
-		if page, _ := os.ReadFile(filepath.Join(out, "against.md")); !strings.Contains(string(page), test.page) {
+		if !strings.Contains(page, test.page) {
 			t.Errorf("%s: the page does not have %q:\n%s", name, test.page, page)
 		}
+	}
+	page, err := printed(t, "explain", "drift/a", "--report", bad)
+	if err != nil || !strings.Contains(page, "failed  drift/a ") ||
+		!strings.Contains(page, "Why it matters: People and programs") {
+		t.Errorf("%v\n%s", err, page)
+	}
+	_, err = printed(t, "explain", "drift/b", "--report", bad)
+	if err == nil || !strings.Contains(err.Error(), "no finding drift/b") {
+		t.Error(err)
+	}
+}
+
+// printed runs a command and returns what it prints.
+func printed(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command := command()
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetErr(io.Discard)
+	command.SetArgs(args)
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestTheLastLine has the findings that fail and are not accepted, and the file in which to accept them.
+func TestTheLastLine(t *testing.T) {
+	report := &examine.Report{Findings: []examine.Finding{
+		{ID: "drift/a", Experiment: "drift", Verdict: examine.Failed},
+		{ID: "crash/b", Experiment: "crash", Verdict: examine.Failed},
+		{ID: "drift/c", Experiment: "drift", Verdict: examine.Failed, Accepted: "on purpose"}}}
+	for name, test := range map[string]struct {
+		s    examine.Subject
+		want string
+	}{
+		"no gate": {examine.Subject{}, ""},
+		"an experiment": {examine.Subject{FailOn: []string{"drift"}},
+			"1 findings failed:\n  drift/a\nFix them, or accept each with its id and a reason in examine-baseline.yaml " +
+				"(BASELINE=)"},
+		"any": {examine.Subject{FailOn: []string{"any"}, Baseline: "b.yaml"},
+			"2 findings failed:\n  drift/a\n  crash/b\nFix them, or accept each with its id and a reason in b.yaml (BASELINE=)"},
+	} {
+		if err := gate(report, test.s); (err == nil) != (test.want == "") || err != nil && err.Error() != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTheSettingsOfARepository looks for them in a folder of a repository, and in a folder of none.
+func TestTheSettingsOfARepository(t *testing.T) {
+	root := t.TempDir()
+	inside := filepath.Join(root, "cmd")
+	file := filepath.Join(root, "examine.yaml")
+	if err := errors.Join(os.Mkdir(inside, 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(inside)
+	if got := settingsFile(); got != "" {
+		t.Errorf("outside a repository: %q", got)
+	}
+	if err := os.Mkdir(filepath.Join(root, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := settingsFile(); !strings.HasSuffix(got, "/examine.yaml") {
+		t.Errorf("in a repository: %q", got)
+	}
+}
+
+// TestAnUpgradeAlone does not examine the older program, which has no program before it.
+func TestAnUpgradeAlone(t *testing.T) {
+	older, err := olderReport(t.Context(), examine.Subject{}, examine.Options{Only: []string{"upgrade"}}, "old")
+	if older != nil || err != nil {
+		t.Errorf("%v, %v", older, err)
 	}
 }
 

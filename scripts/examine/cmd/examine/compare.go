@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/examine"
+)
+
+// compareCommand compares two reports of earlier examinations. It examines nothing.
+func compareCommand() *cobra.Command {
+	return &cobra.Command{Use: "compare OLD NEW", Args: cobra.ExactArgs(2),
+		Short: "Compare two reports: the findings that became better and worse",
+		RunE: func(cmd *cobra.Command, files []string) error {
+			older, err := examine.ReadReport(files[0])
+			if err != nil {
+				return err
+			}
+			newer, err := examine.ReadReport(files[1])
+			if err != nil {
+				return err
+			}
+			page, verdict := compared(older, newer)
+			fmt.Fprint(cmd.OutOrStdout(), page)
+			return verdict
+		}}
+}
+
+// compared is the page with the findings that became better and worse. Worse findings are an error.
+func compared(older, newer *examine.Report) (page string, err error) {
+	page, worse := examine.Compare(older, newer)
+	if len(worse) > 0 {
+		err = fmt.Errorf("%d findings passed before and fail now: %s", len(worse), strings.Join(worse, ", "))
+	}
+	return page, err
+}
+
+// explainCommand prints findings of a report with all that is known about them.
+func explainCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{Use: "explain FINDING", Args: cobra.ExactArgs(1),
+		Short: "Explain a finding by its id, or the findings of an experiment",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := examine.ReadReport(file)
+			if err != nil {
+				return err
+			}
+			if !report.Explain(cmd.OutOrStdout(), args[0]) {
+				return fmt.Errorf("%s has no finding %s: its ids begin with the name of an experiment, %s", file, args[0],
+					strings.Join(examine.IDs(), ", "))
+			}
+			return nil
+		}}
+	cmd.Flags().StringVar(&file, "report", filepath.Join(defaultOut, "examine.json"), "the report")
+	return cmd
+}

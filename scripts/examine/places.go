@@ -1,0 +1,86 @@
+package examine
+
+import (
+	"bytes"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// placeOf is the file and the line of a field of the spec: in the sample, or where the sample does not set the field, in
+// the CRD.
+func (t *target) placeOf(field []string) (file string, line int) {
+	kind := t.sample.GetKind()
+	if line := lineOf(t.Sample, []string{"kind"}, kind, append([]string{"spec"}, field...)); line > 0 {
+		return t.Sample, line
+	}
+	path := []string{"spec", "versions", t.gvr.Version, "schema", "openAPIV3Schema", "properties", "spec"}
+	for _, name := range field {
+		path = append(path, "properties", name)
+	}
+	_ = filepath.WalkDir(t.CRD, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if line = lineOf(name, []string{"spec", "names", "kind"}, kind, path); line > 0 {
+			file = name
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return file, line
+}
+
+// lineOf is the line of a path in that YAML document of a file which has a value at another path; 0 when there is none.
+func lineOf(file string, at []string, value string, path []string) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for documents := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var document yaml.Node
+		if documents.Decode(&document) != nil || len(document.Content) == 0 {
+			return 0
+		}
+		if _, found := follow(document.Content[0], at); found == nil || found.Value != value {
+			continue
+		}
+		line, _ := follow(document.Content[0], path)
+		return line
+	}
+}
+
+// follow is the line and the value of a path in YAML. A name is the key of a map, or the name of an item of a list.
+func follow(node *yaml.Node, path []string) (line int, found *yaml.Node) {
+	if len(path) == 0 {
+		return node.Line, node
+	}
+	for n, item := range node.Content {
+		switch {
+		case node.Kind == yaml.MappingNode && n%2 == 0 && item.Value == path[0]:
+			line, found = follow(node.Content[n+1], path[1:])
+			if found != nil && len(path) == 1 {
+				line = item.Line
+			}
+			return line, found
+		case node.Kind == yaml.SequenceNode:
+			if _, name := follow(item, []string{"name"}); name != nil && name.Value == path[0] {
+				return follow(item, path[1:])
+			}
+		}
+	}
+	return 0, nil
+}
+
+// inRepository is a path as a URI relative to the root of its repository, as readers of SARIF want it.
+func inRepository(file string) string {
+	if absolute, err := filepath.Abs(file); err == nil {
+		if inside, err := filepath.Rel(Repository(file), absolute); err == nil {
+			file = inside
+		}
+	}
+	return (&url.URL{Path: filepath.ToSlash(file)}).String()
+}
