@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if slices.Contains(os.Args, "--help") { // the flags that the lab may set
-		fmt.Println("  --leader-elect\n  --leader-election-namespace\n  --health-probe-bind-address\n  --metrics-bind-address")
+		fmt.Println("  --leader-elect\n  --leader-election-namespace\n  --health-probe-bind-address")
 		return
 	}
 	dir, err := os.MkdirTemp("", "three-")
@@ -59,8 +59,8 @@ func run(dir, way, folder string, flags []string) error {
 			part = []string{"--ring=" + ring.Name, fmt.Sprintf("--replica=member-%d", i), "--leader-elect",
 				"--leader-election-namespace=default"}
 		}
-		if i > 0 { // the addresses are those of the first
-			part = append(part, "--health-probe-bind-address=0", "--metrics-bind-address=0")
+		if i > 0 { // the address is that of the first
+			part = append(part, "--health-probe-bind-address=0")
 		}
 		replica := exec.Command(filepath.Join(folder, "myweb-shard"), slices.Concat(flags, part)...)
 		replica.Stdout, replica.Stderr = os.Stdout, os.Stderr
