@@ -107,7 +107,8 @@ msgstr "{1}が戻る"
 	e = e.In(said)
 	v := Verdict{Check: "behaviour/05-deleted-configmap", Verdict: "failed",
 		Reason: `expected that the ConfigMap is back; but not within 20s: configmaps "web" not found`}
-	if got, want := e.Verdict(v).Reason, `期待：ConfigMapが戻る。結果：20s以内に起きません：configmaps "web" not found`; got != want {
+	want := `期待：ConfigMapが戻る。結果：20s以内に起きません：configmaps "web" not found`
+	if got := e.Verdict(v).Reason; got != want {
 		t.Errorf("%q, wanted %q", got, want)
 	}
 	if e.Title != "戻ってくる子" || !strings.HasPrefix(e.Story, "A user deletes") {

@@ -44,7 +44,8 @@ func TestTheLanguageOfAReader(t *testing.T) {
 		"no language":              {"", "", "en"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if body := f.inLanguage(t, "/page/README.md", test.chosen, test.accepted); !strings.Contains(body, `<html lang="`+test.want+`"`) {
+			body := f.inLanguage(t, "/page/README.md", test.chosen, test.accepted)
+			if !strings.Contains(body, `<html lang="`+test.want+`"`) {
 				t.Errorf("%.60s", body)
 			}
 		})
