@@ -52,6 +52,21 @@ func TestTheLanguageOfAReader(t *testing.T) {
 	}
 }
 
+// The first page of the checkout leads to its languages.
+func TestALinkToAnotherLanguageChoosesIt(t *testing.T) {
+	f := withSlides(t)
+	f.enter(t)
+	address := "http://" + f.host() + "/page/README.md"
+	if _, body := f.get(t, address); !strings.Contains(body, `href="/page/README.md?language=ko"`) {
+		t.Error("no link leads to the page in Korean")
+	}
+	for _, path := range []string{"?language=ko", ""} {
+		if _, body := f.get(t, address+path); !strings.Contains(body, `<html lang="ko"`) {
+			t.Errorf("%q: %.60s", path, body)
+		}
+	}
+}
+
 var (
 	anchors = regexp.MustCompile(`<h\d id="([^"]*)"`)
 	code    = regexp.MustCompile(`(?s)(data-block="\d+")|<pre tabindex="0"><code>(.*?)</code></pre>`)
