@@ -59,5 +59,6 @@ func words(line string) (all []string) {
 
 // isWide reports whether a character is of a script that has no blanks between words, or a punctuation mark of it.
 func isWide(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xff60
+	mark := r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xff60
+	return mark || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }

@@ -217,8 +217,8 @@ func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool)
 	hints := []string{e.Sayf("A nudge: %s", reflowed(e.Hints.Nudge)), e.Sayf("Why: %s", reflowed(e.Hints.Explanation)),
 		e.Sayf("The line:") + "\n" + e.Hints.Line}
 	if w, ok := c.Wrong(e, failure); ok {
-		hints = append([]string{e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name)) + "\n" + reflowed(w.Hint)},
-			hints...)
+		known := e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name))
+		hints = append([]string{known + "\n" + reflowed(w.Hint)}, hints...)
 	}
 	n = min(n, len(hints)-1)
 	return strings.TrimSpace(hints[n]), n == len(hints)-1

@@ -21,8 +21,8 @@ import (
 var blockTemplate = template.Must(template.New("").Parse(`<section class="block {{.Kind}}" aria-label="{{.Label}}"` +
 	`{{if .Run}} data-block="{{.Number}}" data-terminal="{{.Terminal}}"{{end}}>` +
 	`<header><span class="kind">{{.Label}}</span>{{if .Note}}<span class="note">{{.Note}}</span>{{end}}` +
-	`{{if .Copy}}<button class="copy" type="button">{{.CopyWord}}</button>{{end}}` +
-	`{{if .Run}}<button class="run" type="button">{{.RunWord}}</button>{{end}}</header>` +
+	`{{if .Copy}}<button class="copy" type="button">{{.T "Copy"}}</button>{{end}}` +
+	`{{if .Run}}<button class="run" type="button">{{.T "Run"}}</button>{{end}}</header>` +
 	`<pre tabindex="0"><code>{{.Code}}</code></pre>{{if .Run}}<div class="verdict" role="status"></div>{{end}}</section>
 `))
 
@@ -34,28 +34,28 @@ func isRunnable(b *page.Block) bool {
 }
 
 // drawBlock writes a block with its label.
-func drawBlock(w util.BufWriter, number int, b *page.Block, said *translation.Translation) {
+func drawBlock(w util.BufWriter, number int, b *page.Block, in spoken) {
 	view := struct {
+		spoken
 		Kind, Label, Note, Terminal string
-		CopyWord, RunWord           string
 		Number                      int
 		Copy, Run                   bool
 		Code                        template.HTML
-	}{Kind: "included", Label: cmp.Or(b.File, b.Lang), Number: number, CopyWord: said.Sayf("Copy"), RunWord: said.Sayf("Run"),
+	}{spoken: in, Kind: "included", Label: cmp.Or(b.File, b.Lang), Number: number,
 		Code: template.HTML(colored(b.Lang, strings.TrimRight(b.Text, "\n")))}
 	switch b.Lang {
 	case "mermaid":
 		fmt.Fprintf(w, `<figure class="picture"><pre>%s</pre></figure>`, template.HTMLEscapeString(b.Text))
 		return
 	case "console":
-		view.Kind, view.Label = "console", said.Sayf("Expected output")
+		view.Kind, view.Label = "console", in.said.Sayf("Expected output")
 		if b.Contains {
-			view.Label = said.Sayf("Expected among the output")
+			view.Label = in.said.Sayf("Expected among the output")
 		}
 	case "sh":
-		view.Kind, view.Label, view.Terminal = "command", said.Sayf("Command"), cmp.Or(b.Background, "page")
+		view.Kind, view.Label, view.Terminal = "command", in.said.Sayf("Command"), cmp.Or(b.Background, "page")
 		view.Copy, view.Run = true, isRunnable(b)
-		view.Note = said.Say(noteOf(b))
+		view.Note = in.said.Say(noteOf(b))
 	}
 	_ = blockTemplate.Execute(w, view)
 }

@@ -25,7 +25,13 @@ func choose(t *testing.T, ctx context.Context, name, tag string) {
 // blocks run as before.
 func TestAReaderChoosesALanguage(t *testing.T) {
 	f := start(t)
-	testkit.Write(t, filepath.Join(f.root, "i18n/ja/README.po"), "msgid \"A page\"\nmsgstr \"ページ\"\n\nmsgid \"Below\"\nmsgstr \"下\"\n")
+	testkit.Write(t, filepath.Join(f.root, "i18n/ja/README.po"), `
+msgid "A page"
+msgstr "ページ"
+
+msgid "Below"
+msgstr "下"
+`)
 	testkit.Write(t, filepath.Join(f.root, "i18n/ja/window.po"), `
 msgid "Run"
 msgstr "実行"

@@ -44,10 +44,26 @@ func TestTheLanguageOfAReader(t *testing.T) {
 		"no language":              {"", "", "en"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if body := f.inLanguage(t, "/page/README.md", test.chosen, test.accepted); !strings.Contains(body, `<html lang="`+test.want+`"`) {
+			body := f.inLanguage(t, "/page/README.md", test.chosen, test.accepted)
+			if !strings.Contains(body, `<html lang="`+test.want+`"`) {
 				t.Errorf("%.60s", body)
 			}
 		})
+	}
+}
+
+// The first page of the checkout leads to its languages.
+func TestALinkToAnotherLanguageChoosesIt(t *testing.T) {
+	f := withSlides(t)
+	f.enter(t)
+	address := "http://" + f.host() + "/page/README.md"
+	if _, body := f.get(t, address); !strings.Contains(body, `href="/page/README.md?language=ko"`) {
+		t.Error("no link leads to the page in Korean")
+	}
+	for _, path := range []string{"?language=ko", ""} {
+		if _, body := f.get(t, address+path); !strings.Contains(body, `<html lang="ko"`) {
+			t.Errorf("%q: %.60s", path, body)
+		}
 	}
 }
 

@@ -181,7 +181,7 @@ func (s *Server) render(name string, in spoken) (body template.HTML, has transla
 	}
 	number := 0
 	md := markdown(func(w util.BufWriter) {
-		drawBlock(w, number, all[number], in.said)
+		drawBlock(w, number, all[number], in)
 		number++
 	})
 	source, doc, has := english, md.Parser().Parse(text.NewReader(english)), translation.English
@@ -275,7 +275,8 @@ type entry struct {
 // list returns the pages by folder: the pages of a chapter are below the chapter's page.
 func (p *pages) list(current string, in spoken) (all []entry) {
 	for _, name := range p.names {
-		one := entry{Name: name, Title: strings.NewReplacer("`", "", "*", "").Replace(in.title(p, name)), Current: name == current}
+		title := strings.NewReplacer("`", "", "*", "").Replace(in.title(p, name))
+		one := entry{Name: name, Title: title, Current: name == current}
 		folder, _, inside := strings.Cut(path.Dir(name), "/")
 		if inside && len(all) > 0 && strings.HasPrefix(all[len(all)-1].Name, folder+"/") {
 			all[len(all)-1].Below = append(all[len(all)-1].Below, one)
@@ -305,7 +306,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if chosen := r.URL.Query().Get("language"); chosen != "" {
-		http.SetCookie(w, &http.Cookie{Name: "language", Value: chosen, Path: "/", MaxAge: aYear, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: "language", Value: chosen, Path: "/", MaxAge: aYear,
+			SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, "/page/"+name, http.StatusSeeOther)
 		return
 	}

@@ -35,7 +35,8 @@ func (s *Server) slides(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	view := slidesShown{spoken: in, BodyTag: has.Tag, Page: teaching.SlidesFile, Nonce: nonce(w), Presenter: path.Base(r.URL.Path) == "presenter"}
+	view := slidesShown{spoken: in, BodyTag: has.Tag, Page: teaching.SlidesFile, Nonce: nonce(w),
+		Presenter: path.Base(r.URL.Path) == "presenter"}
 	for _, slide := range strings.Split(string(html), "<h2 ")[1:] { // text on a page is escaped
 		view.Slides = append(view.Slides, template.HTML("<h2 "+slide))
 	}
