@@ -366,10 +366,11 @@ func (t *T) evidence() []string {
 	}
 	if p := t.Operator.Process(); p != nil {
 		words := p.LastLines(10, t.Namespace)
-		if !p.Running() || len(words) == 0 {
-			words = append(words, p.LastLines(8, "")...)
+		if len(words) == 0 {
+			words = p.LastLines(8, "error") // an error at the start names no namespace
 		}
 		if !p.Running() {
+			words = append(words, p.LastLines(8, "")...)
 			words = append(words, fmt.Sprintf("its process %v", p.Exit()))
 		}
 		if words = words[max(0, len(words)-10):]; len(words) > 0 {
