@@ -133,11 +133,11 @@ func TestALearnersSession(t *testing.T) {
 	l.copies("04-controller-runtime/stages/3-own/main.go", mine)
 	l.edits(mine, watch, "")
 	l.does(false, "check", "failed  behaviour/05-deleted-configmap", "Done:        a user deleted ConfigMap web",
-		"Expected:    the ConfigMap is back", "Happened:    ", "got no event and sent no request", "Where:       "+mine,
+		"Expected:    the ConfigMap is back", "Happened:    ", "got the event ConfigMap web DELETED and sent no request", "Where:       "+mine,
 		"make watch EX=04.3", "All details:")
 	l.does(true, "watch --ex 04.3", "04.3: failed", "create configmaps web 201 moved", ">>> here it differed: expected that")
 	l.does(false, "watch --ex 04.4", "make check EX=04.4")
-	l.does(true, "hint", "your program does not watch")
+	l.does(true, "hint", "no watch of your controller")
 	l.does(true, "hint", "A nudge:")
 	l.edits(mine, "\t\tOwns(&appsv1.Deployment{}).\n", watch+"\t\tOwns(&appsv1.Deployment{}).\n")
 	l.does(true, "check", "passed  behaviour/05-deleted-configmap", "04.3 is done", "Next: 04.4",

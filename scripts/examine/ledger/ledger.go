@@ -341,7 +341,8 @@ func (l *Ledger) Newest() int {
 	return l.order
 }
 
-// Delivered is the newest event about a namespace that a user got; an empty record when there was none.
+// Delivered is the newest event about a namespace that a user got, except about the ConfigMap that the cluster creates in
+// it; an empty record when there was none.
 func (l *Ledger) Delivered(user, namespace string) loop.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,6 +34,9 @@ func (l *Ledger) Opened(id int) {
 	l.Change(id, func(e *Entry) { l.record(e, recordOf(e)) })
 }
 
+// ofEachNamespace is the ConfigMap that the cluster creates in each namespace.
+const ofEachNamespace = "kube-root-ca.crt"
+
 // Deliver enters events of a watch that its client gets now.
 func (l *Ledger) Deliver(id int, events []wire.Event) {
 	l.mu.Lock()
@@ -48,7 +51,7 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 			Group: watch.Group, Version: watch.Version, Resource: watch.Resource, Kind: event.Kind,
 			Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion,
 		}.With(watch.Peer)
-		if !l.bounded {
+		if !l.bounded && event.Name != ofEachNamespace {
 			l.events[delivery{watch.User, event.Namespace}] = r
 		}
 		l.record(watch, r)

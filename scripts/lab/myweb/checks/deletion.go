@@ -59,7 +59,7 @@ func wantNoCreates(t *suite.T, mark int) {
 	creates := slices.DeleteFunc(suite.About(t.Writes(mark), suite.Kinds...),
 		func(e ledger.Entry) bool { return !e.Creates() })
 	if len(creates) > 0 {
-		t.Unexpected(creates, "expected none; but the operator sent %d creates for MyWebs that have a deletion timestamp",
+		t.Unexpected(creates, "expected no creates for MyWebs that have a deletion timestamp; but the operator sent %d",
 			len(creates))
 		runtime.Goexit()
 	}
@@ -86,6 +86,7 @@ func noCreate(t *suite.T) {
 	}
 	t.Pause(fixture.DeletionObserved)
 	mark := t.Mark()
+	t.Act("a user deleted MyWebs, whose finalizers keep them, and then their ConfigMaps")
 	for name := range fixture.Propagations {
 		err := t.Objects(suite.ConfigMaps).Delete(t.Context(), name, metav1.DeleteOptions{})
 		if !apierrors.IsNotFound(err) { // in the foreground, the garbage collector is faster
@@ -135,7 +136,7 @@ func leftovers(t *suite.T) {
 	made := t.Create("web", suite.Sample())
 	t.Pause(700 * time.Millisecond)
 	if writes := accepted(suite.About(t.Writes(mark), suite.Kinds...)); len(writes) > 0 {
-		t.Unexpected(writes, "expected none; but the operator sent %d writes of children of the deleted MyWeb", len(writes))
+		t.Unexpected(writes, "expected no writes of children of the deleted MyWeb; but the operator sent %d", len(writes))
 	}
 	if now := t.Web("web"); now.Status.Completed {
 		t.Errorf("served by children of the deleted MyWeb? Its status is %v", now.Status)

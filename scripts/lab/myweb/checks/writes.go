@@ -116,6 +116,16 @@ func refusedOnce(t *suite.T) {
 	t.Completed("web")
 }
 
+// refusedRestore refuses a write in steady state: no other write succeeds, so no event calls a reconcile again.
+func refusedRestore(t *suite.T) {
+	before := t.Children(t.Serve("web", suite.Sample()))
+	t.Rule(proxy.Rule{Match: toWrite(suite.ConfigMaps), Times: 1, Do: proxy.Refuse(500, 0)})
+	t.Remove(suite.ConfigMaps, "web")
+	t.Reaction("the ConfigMap is back", 0, func() error {
+		return t.Another(suite.ConfigMaps, "web", before.ConfigMap.UID)
+	})
+}
+
 // once disturbs the first writes of each of some resources.
 func once(r proxy.Rule, resources ...string) func(*suite.T) {
 	return func(t *suite.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -46,8 +47,11 @@ func (t *T) reactionTo(to act) string {
 		return "After that, the operator " + got
 	}
 	last := requests[len(requests)-1]
-	text := strings.TrimSpace(fmt.Sprintf("After that, the operator sent %d requests, the last: %s %s %s %d %s",
-		len(requests), last.Verb, last.FullResource(), last.Name, last.Code, last.Effect))
+	text := fmt.Sprintf("After that, the operator sent %d requests, the last: %s %s %s", len(requests), last.Verb,
+		last.FullResource(), last.Name)
+	if !last.Open {
+		text += strings.TrimRight(fmt.Sprintf(" %d %s", last.Code, last.Effect), " ")
+	}
 	if last.Message != "" {
 		return text + ": " + last.Message
 	}
@@ -71,6 +75,22 @@ func (t *T) endless(after int) []ledger.Entry {
 		}
 	}
 	return nil
+}
+
+// mustStop ends the check when the operator writes an object again and again since a mark.
+func (t *T) mustStop(mark int) {
+	writes := t.endless(mark)
+	if writes == nil {
+		return
+	}
+	first, last := writes[0], writes[len(writes)-1]
+	text := fmt.Sprintf("expected that the operator stops writing; but it wrote %s %s %d times in %v", first.FullResource(),
+		first.Name, len(writes), last.Start.Sub(first.Start).Round(time.Millisecond))
+	if fields := t.varying(first); fields != "" {
+		text += ", and changed " + fields
+	}
+	t.Unexpected(writes, "%s", text)
+	runtime.Goexit()
 }
 
 // cancelWhenEndless cancels a wait for an operator that does not stop.

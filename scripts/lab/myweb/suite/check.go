@@ -169,6 +169,9 @@ func (t *T) Eventually(what string, within time.Duration, observe func() error) 
 		}
 		return err
 	})
+	if err != nil {
+		t.mustStop(t.act.mark)
+	}
 	if err != nil && t.ctx.Err() != nil {
 		t.Fatalf("expected that %s; but not after %v, when the time of the check was over: %v", what,
 			time.Since(begin).Round(time.Second), err)
@@ -264,13 +267,8 @@ func (t *T) AwaitQuiet(window time.Duration) {
 	mark := t.Mark()
 	go t.cancelWhenEndless(ctx, mark, cancel)
 	err := t.Fixture.Ledger.AwaitQuiet(ctx, window, t.Mine(0, wire.Writes...))
-	if writes := t.endless(mark); err != nil && writes != nil {
-		first, last := writes[0], writes[len(writes)-1]
-		t.Unexpected(writes, "expected that the operator stops writing; but it wrote %s %s %d times in %v, and changed %s",
-			first.FullResource(), first.Name, len(writes), last.Start.Sub(first.Start).Round(time.Millisecond),
-			cmp.Or(t.varying(first), "no field"))
-		runtime.Goexit()
-	} else if err != nil {
+	if err != nil {
+		t.mustStop(mark)
 		t.Fatalf("expected that the operator stops writing; but it does not stop writing: %v: %s", err, Lines(t.Writes(0)))
 	}
 }
@@ -368,6 +366,9 @@ func (t *T) evidence() []string {
 	}
 	if p := t.Operator.Process(); p != nil {
 		words := p.LastLines(10, t.Namespace)
+		if len(words) == 0 {
+			words = p.LastLines(8, "error") // an error at the start names no namespace
+		}
 		if !p.Running() {
 			words = append(words, p.LastLines(8, "")...)
 			words = append(words, fmt.Sprintf("its process %v", p.Exit()))

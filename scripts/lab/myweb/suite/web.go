@@ -333,9 +333,11 @@ func (t *T) Events(name string) []eventsv1.Event {
 
 // JSON formats a value for a message or a patch.
 func JSON(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
+	var text strings.Builder
+	to := json.NewEncoder(&text)
+	to.SetEscapeHTML(false) // a page stays readable
+	if err := to.Encode(v); err != nil {
 		return err.Error()
 	}
-	return string(data)
+	return strings.TrimSuffix(text.String(), "\n")
 }
