@@ -39,6 +39,8 @@ func Build(ctx context.Context, dir string) (program string, err error) {
 	return program, nil
 }
 
+//go:generate sh -c "cat $(go list -m -f {{.Dir}} github.com/timebertt/kubernetes-controller-sharding)/config/crds/sharding.timebertt.dev_controllerrings.yaml >../../config/ring/sharding.timebertt.dev_controllerrings.yaml"
+
 // CRD is the path of the CRD of ControllerRings in the folder of this module.
 const CRD = "config/ring/sharding.timebertt.dev_controllerrings.yaml"
 
