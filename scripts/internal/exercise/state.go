@@ -82,7 +82,7 @@ func (s *State) Take(e Exercise) {
 // Judged records the report of an exercise's files, by their digest. The hints begin anew when the failure is another
 // one.
 func (c Course) Judged(e Exercise, s State, files string, r Report) error {
-	const mostOfFailure = 8000
+	const mostOfFailure = 64 << 10 // the words that select a hint may be those of the last failed check
 	if s.Failure = r.Failure(); len(s.Failure) > mostOfFailure {
 		s.Failure = s.Failure[:mostOfFailure]
 	}

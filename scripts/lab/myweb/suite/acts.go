@@ -53,7 +53,7 @@ func (t *T) reactionTo(to act) string {
 		text += strings.TrimRight(fmt.Sprintf(" %d %s", last.Code, last.Effect), " ")
 	}
 	if last.Message != "" {
-		return text + ": " + last.Message
+		text += ": " + last.Message
 	}
 	if event.N > last.N {
 		return text + ". Then it " + got
