@@ -20,13 +20,16 @@ import (
 )
 
 // patience is how long a change by another client may stay: longer when the operator needed long for its creations, as
-// it does on a busy machine.
+// it does on a busy machine, but shorter than a given resync period: a resync must not look like a reaction.
 func (r *run) patience() time.Duration {
-	least := 6 * time.Second
+	least, most := 6*time.Second, 12*time.Second
 	if r.target.Fast {
 		least = 3 * time.Second
 	}
-	return max(least, min(12*time.Second, (2*r.slowest).Round(time.Second)))
+	if period := r.target.Period.Duration; period > 0 {
+		most = period / 2
+	}
+	return max(least, min(most, (2*r.slowest).Round(time.Second)))
 }
 
 // untilResync is how long the lab waits for an operator that may react at once, or at its next resync: at most most.

@@ -435,3 +435,14 @@ func TestTheGreatestRiskComesFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestAResyncDoesNotLookLikeAReaction(t *testing.T) {
+	r := run{slowest: 10 * time.Second, target: &target{Subject: Subject{Fast: true}}}
+	if got := r.patience(); got != 12*time.Second {
+		t.Errorf("without a period: %v", got)
+	}
+	r.target.Period.Duration = 8 * time.Second
+	if got := r.patience(); got != 4*time.Second {
+		t.Errorf("with a period of 8 s: %v", got)
+	}
+}
