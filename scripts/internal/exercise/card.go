@@ -12,8 +12,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/translation"
 )
 
-// A Card is the part of a verdict that a reader needs first: the one failure that explains the others, or what was
-// proved. The terminal and the window show the same card.
+// A Card is the part of a verdict that a reader needs first: the one failure that explains the others, or the proof.
+// The terminal and the window show the same card.
 type Card struct {
 	Passed bool      `json:"passed"`
 	Time   time.Time `json:"time"`
@@ -33,7 +33,7 @@ func failed(verdicts []Verdict) []Verdict {
 	return slices.DeleteFunc(slices.Clone(verdicts), Verdict.Passed)
 }
 
-// sentences returns what was expected and what happened. The lab writes both into the first line of a reason; the
+// sentences returns the expectation and the outcome. The lab writes both into the first line of a reason; the
 // reason of a test is the output of the test.
 func sentences(v Verdict) (expected, happened string) {
 	const mostOfTest = 4
@@ -46,7 +46,7 @@ func sentences(v Verdict) (expected, happened string) {
 	return expected, strings.TrimSuffix(happened, ":")
 }
 
-// failureLines returns what a user did, what was expected, and what happened.
+// failureLines returns the act of a user, the expectation, and the outcome.
 func failureLines(v Verdict) (lines []CardLine) {
 	if v.Did != "" {
 		lines = append(lines, CardLine{translation.Mark("Done"), v.Did})
@@ -77,7 +77,7 @@ func (r Report) Card(next string) Card {
 	return c
 }
 
-// failing distinguishes the failures of a reader's files. What happened may vary with the time, what was expected does
+// failing distinguishes the failures of a reader's files. The outcome may vary with the time, the expectation does
 // not.
 func (r Report) failing() string {
 	bad := failed(slices.Concat(r.Own, r.Earlier))

@@ -17,7 +17,7 @@ var sentencesFile []byte
 // translated is the chapter whose exercises other languages have.
 const translated = "04-controller-runtime"
 
-// Sentences returns the texts of the exercises that other languages have: what a reader is told about an exercise, and
+// Sentences returns the texts of the exercises that other languages have: what a reader reads about an exercise, and
 // the sentences of verdicts.
 func Sentences(root string) (sentences []translation.Sentence, err error) {
 	sentences, err = translation.Marked(root, "scripts/internal/exercise/*.go", "scripts/cmd/workshop/exercise.go")

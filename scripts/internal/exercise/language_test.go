@@ -43,8 +43,8 @@ func texts(t *testing.T, folders ...string) string {
 	return all.String()
 }
 
-// textOf returns a text that is written as one literal or as several, with a line break after each part that is no
-// literal.
+// textOf returns a text that is written as one literal or as several, with a line break after each other
+// part.
 func textOf(node ast.Node) (string, bool) {
 	switch n := node.(type) {
 	case *ast.BasicLit:
