@@ -28,7 +28,7 @@ func TestLinesAreBroken(t *testing.T) {
 }
 
 func TestAParagraphWithoutBlanksFits(t *testing.T) {
-	text := strings.Repeat("コントローラーは、MyWebの子を作ります。", 30)
+	text := strings.Repeat("コントローラーは、子を作ります。", 30)
 	got := Wrap(text, 96)
 	if strings.ReplaceAll(got, "\n", "") != text {
 		t.Errorf("a character is lost:\n%s", got)
