@@ -338,23 +338,23 @@ func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
 	database(t, "longer", "CREATE TABLE big AS SELECT n, repeat(md5(n::text), 30) x FROM generate_series(1, 20000) n;")
 	settings = with(settings, "BACKUP_DATABASE", "longer")
 	for name, test := range map[string]struct {
-		cut  func(run, restic, dump int) error
+		cut  func(t *testing.T, run, restic, dump int) error
 		want Reason
 	}{
-		"pg_dump is killed": {func(_, _, dump int) error { return syscall.Kill(dump, syscall.SIGKILL) }, ReasonDumpFailed},
-		"the server ends the session": {func(int, int, int) error {
+		"pg_dump is killed": {func(_ *testing.T, _, _, dump int) error { return syscall.Kill(dump, syscall.SIGKILL) }, ReasonDumpFailed},
+		"the server ends the session": {func(*testing.T, int, int, int) error {
 			_, err := psql("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY public.big%'")
 			return err
 		}, ReasonDumpFailed},
-		"the run is killed": {func(run, restic, _ int) error {
+		"the run is killed": {func(t *testing.T, run, restic, _ int) error {
 			_, _, fault := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 			if fault != 0 {
 				return fault
 			}
 			err := errors.Join(syscall.Kill(run, syscall.SIGKILL), syscall.Kill(restic, syscall.SIGKILL))
 			await(t, "the end of restic", func() bool { // until it is waited for, its lock looks held
-				ended, _ := syscall.Wait4(restic, nil, syscall.WNOHANG, nil)
-				return ended == restic
+				_, _ = syscall.Wait4(restic, nil, syscall.WNOHANG, nil) // the run may have waited before its own end
+				return syscall.Kill(restic, 0) == syscall.ESRCH
 			})
 			return err
 		}, ""},
@@ -375,7 +375,7 @@ func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
 			await(t, "COPY", func() bool {
 				return sql(t, "postgres", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY public.big%'") == "1"
 			})
-			err := test.cut(run, restic, dump)
+			err := test.cut(t, run, restic, dump)
 			if test.want != "" {
 				err = errors.Join(err, syscall.Kill(restic, syscall.SIGCONT))
 			}
