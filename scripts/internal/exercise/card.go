@@ -126,7 +126,7 @@ func (e Exercise) printLines(w io.Writer, lines []CardLine) {
 	for _, line := range e.Card(&Card{Lines: lines}).Lines {
 		var text strings.Builder
 		outcome.Wrap(&text, margin, line.Text)
-		label := "  " + line.Label + ":"
+		label := "  " + e.Sayf("%s:", line.Label)
 		fmt.Fprint(w, label, strings.Repeat(" ", max(1, len(margin)-output.Width(label))), strings.TrimPrefix(text.String(), margin))
 	}
 }

@@ -85,7 +85,7 @@ func Template(format string) string {
 func Catalogue(root, language, name string, sentences []Sentence) (*Translation, error) {
 	t := &Translation{Root: root, Language: language, Page: name}
 	for i, s := range sentences {
-		t.segments = append(t.segments, segment{text: s.Text, line: i + 1, prose: letters.MatchString(s.Text), from: s.From})
+		t.segments = append(t.segments, segment{text: s.Text, line: i + 1, prose: s.Text != "", from: s.From})
 	}
 	return t, errors.Join(t.read(), t.compile())
 }
@@ -98,10 +98,10 @@ type pattern struct {
 }
 
 // compile prepares the templates whose translations have the same values. When several match, the one with most text is
-// meant.
+// meant; one without letters, as "{1}:", would match too much.
 func (t *Translation) compile() error {
 	for text, to := range t.texts {
-		if !value.MatchString(text) || !haveSameValues(text, to) {
+		if !value.MatchString(text) || !letters.MatchString(text) || !haveSameValues(text, to) {
 			continue
 		}
 		around := value.Split(text, -1)

@@ -3,11 +3,14 @@ package window
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -65,4 +68,62 @@ msgstr "「{1}」が出力されました。"
 	says(t, ctx, "#panel-exercises", "ヒントmake hint EX=04.1 LANGUAGE=ja")
 	choose(t, ctx, "en", "en")
 	says(t, ctx, server+" .verdict", "✓ passed It runs: it printed “ready”.")
+}
+
+// cut reports what is wrong with the window: a word that is cut, or a picture that is not there.
+const cut = `(() => {
+  const wrong = [];
+  for (const part of document.querySelectorAll("#panel-exercises button, #panel-exercises h2, #panel-exercises dt, .bar button, .bar label")) {
+    if (part.clientWidth && part.scrollWidth > part.clientWidth + 1) wrong.push(part.textContent.trim() + " is cut");
+  }
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth) wrong.push("the page is too wide");
+  return wrong.join(", ");
+})()`
+
+// TestTheWindowInEachLanguage begins an exercise in the language, with a check that failed: the card, the story and the
+// buttons are in it, and nothing is cut. The test writes the pictures of the README into WINDOW_PICTURES.
+func TestTheWindowInEachLanguage(t *testing.T) {
+	for name, card := range map[string][]string{
+		"zh-TW": {"使用者刪除了 ConfigMap web", "提示"},
+		"ja":    {"ConfigMap web", "ヒント"},
+		"ko":    {"ConfigMap web", "힌트"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withSlides(t)
+			var err error
+			f.Course.All, err = exercise.Load(f.Root)
+			testkit.Must(t, err)
+			f.Course.Root = f.Root
+			e, err := exercise.Find(f.Course.All, "04.3")
+			testkit.Must(t, err)
+			_, err = f.Course.Begin(e, func(exercise.Exercise) bool { return true })
+			testkit.Must(t, err)
+			state, err := f.Course.State()
+			testkit.Must(t, err)
+			state.Card = &exercise.Card{Check: "behaviour/05-deleted-configmap: a deleted ConfigMap comes back, once",
+				Lines: []exercise.CardLine{{Label: "Done", Text: "a user deleted ConfigMap web"},
+					{Label: "Expected", Text: "the ConfigMap is back"},
+					{Label: "Happened", Text: "the operator sends nothing any more, and configmaps \"web\" not found\n" +
+						"After that, the operator got the event ConfigMap web DELETED and sent no request."}}}
+			testkit.Must(t, f.Course.SetState(state))
+			ctx := f.browser(t)
+			do(t, ctx, network.SetCookie("language", name).WithURL("http://"+f.host()), chromedp.EmulateViewport(1024, 640),
+				chromedp.Navigate("http://"+f.host()+"/page/04-controller-runtime/README.md"),
+				chromedp.WaitReady(`[data-connected="yes"]`), chromedp.Click(`[data-panel="exercises"]`))
+			for _, words := range card {
+				says(t, ctx, "#panel-exercises", words)
+			}
+			var wrong string
+			do(t, ctx, chromedp.Evaluate(cut, &wrong))
+			if wrong != "" {
+				t.Error(wrong)
+			}
+			if folder := os.Getenv("WINDOW_PICTURES"); folder != "" {
+				do(t, ctx, chromedp.ScrollIntoView("#panel-exercises .card"))
+				writePicture(t, ctx, filepath.Join(folder, "window-"+name+".png"))
+				f.toSlides(t, ctx, "/slides#44")
+				writePicture(t, ctx, filepath.Join(folder, "slide-"+name+".png"))
+			}
+		})
+	}
 }
