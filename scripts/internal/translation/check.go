@@ -63,7 +63,7 @@ func faults(text, translated string, terms Terms) (all []string) {
 	}
 	bare, bareTranslated := code.ReplaceAllString(text, ""), code.ReplaceAllString(translated, "")
 	bare, bareTranslated = destination.ReplaceAllString(bare, ""), destination.ReplaceAllString(bareTranslated, "")
-	if was, is := found(numbers, bare), found(numbers, bareTranslated); !slices.Equal(was, withoutWords(bare, was, is)) {
+	if was, is := found(numbers, bare), found(numbers, bareTranslated); !haveSameNumbers(bare, was, is) {
 		all = append(all, fmt.Sprintf("numbers %q became %q", was, is))
 	}
 	if narrow.MatchString(bareTranslated) {
@@ -81,20 +81,33 @@ func faults(text, translated string, terms Terms) (all []string) {
 	return all
 }
 
-// words are the English words that another language may write as a number.
-var words = regexp.MustCompile(`(?i)\b(a|an|one|once|two|twice|three|four|five|six|seven|eight|nine|ten)\b`)
+// numberWords are the English words that another language may write as numbers.
+var numberWords = map[string]string{"a": "1", "an": "1", "one": "1", "once": "1", "two": "2", "twice": "2", "three": "3",
+	"four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+	"fifteen": "15", "twenty": "20", "thirty": "30", "sixty": "60"}
 
-// withoutWords returns the numbers of a translation without those that are words in the English text.
-func withoutWords(text string, was, is []string) []string {
-	as := map[string]string{"a": "1", "an": "1", "one": "1", "once": "1", "two": "2", "twice": "2", "three": "3",
-		"four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10"}
-	for _, word := range found(words, text) {
-		number := as[strings.ToLower(word)]
-		if i := slices.Index(is, number); i >= 0 && len(is) > len(was) {
-			is = slices.Delete(is, i, i+1)
+var words = regexp.MustCompile(`[a-z]+`)
+
+// haveSameNumbers reports whether a translation has the numbers of a text, and no others but those that are words in the
+// text.
+func haveSameNumbers(text string, was, is []string) bool {
+	rest := slices.Clone(is)
+	take := func(number string) bool {
+		i := slices.Index(rest, number)
+		if i >= 0 {
+			rest = slices.Delete(rest, i, i+1)
+		}
+		return i >= 0
+	}
+	for _, number := range was {
+		if !take(number) {
+			return false
 		}
 	}
-	return is
+	for _, word := range words.FindAllString(strings.ToLower(text), -1) {
+		take(numberWords[word])
+	}
+	return len(rest) == 0
 }
 
 // found returns what an expression matches, sorted: a translation may have another order.

@@ -78,14 +78,15 @@ msgstr "コード"
 func TestFaults(t *testing.T) {
 	terms := Terms{"controller": {"コントローラー"}}
 	for name, test := range map[string]struct{ text, translated, want string }{
-		"right":    {"A controller of `x` in [b](c.md), 3 times", "[b](c.md)に`x`のコントローラーが3回", ""},
-		"a word":   {"two times, a minute", "2回、1分", ""},
-		"a number": {"3 times", "4回", "numbers"},
-		"code":     {"`make up`", "`make アップ`", "code"},
-		"a link":   {"[b](c.md)", "[b](d.md)", "links"},
-		"a term":   {"many controllers", "多くの制御器", "controller"},
-		"a mark":   {"one, two", "一, 二", "half width"},
-		"comments": {"a <!-- by hand -->b<!-- end -->", "aとb", "comments"},
+		"right":      {"A controller of `x` in [b](c.md), 3 times", "[b](c.md)に`x`のコントローラーが3回", ""},
+		"a word":     {"two times, a minute", "2回、1分", ""},
+		"more words": {"1 of 2, a hint, twice", "2個中の1個、2回", ""},
+		"a number":   {"3 times", "4回", "numbers"},
+		"code":       {"`make up`", "`make アップ`", "code"},
+		"a link":     {"[b](c.md)", "[b](d.md)", "links"},
+		"a term":     {"many controllers", "多くの制御器", "controller"},
+		"a mark":     {"one, two", "一, 二", "half width"},
+		"comments":   {"a <!-- by hand -->b<!-- end -->", "aとb", "comments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := strings.Join(faults(test.text, test.translated, terms), "; ")
