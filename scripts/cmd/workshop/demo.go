@@ -16,6 +16,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/lock"
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/output"
 	"example.com/operator-workshop/scripts/examine/process"
 )
 
@@ -111,7 +112,7 @@ func (w workshop) noOperator(ctx context.Context) error {
 	var names []string
 	for by, n := range open {
 		if n > 0 && isOperator(by) {
-			names = append(names, fmt.Sprintf("%s (process %d)", by.Name, by.PID))
+			names = append(names, fmt.Sprintf("%s (process %d)", output.Line(by.Name), by.PID))
 		}
 	}
 	if len(names) == 0 {

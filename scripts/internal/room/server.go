@@ -38,6 +38,7 @@ type Server struct {
 // An attendee has the data that were sent under a name.
 type attendee struct {
 	token  string
+	from   netip.Prefix
 	Name   string
 	Passed []string
 	// Now is the last report.
@@ -109,7 +110,7 @@ func (s *Server) keep(report Report, from netip.Prefix) (code int, why string) {
 	case a == nil && s.names[from] == mostNames:
 		return http.StatusTooManyRequests, "too many names from this address"
 	case a == nil:
-		a = &attendee{token: report.Token, Name: report.Name}
+		a = &attendee{token: report.Token, from: from, Name: report.Name}
 		s.attendees[report.Name] = a
 		s.names[from]++
 	case subtle.ConstantTimeCompare([]byte(a.token), []byte(report.Token)) != 1:
@@ -132,7 +133,10 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, mostBytes)
 	s.mu.Lock()
-	delete(s.attendees, r.PostFormValue("name"))
+	if a := s.attendees[r.PostFormValue("name")]; a != nil {
+		delete(s.attendees, a.Name)
+		s.names[a.from]--
+	}
 	s.mu.Unlock()
 	http.Redirect(w, r, s.Screen(), http.StatusSeeOther)
 }
