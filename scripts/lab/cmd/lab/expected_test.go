@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,5 +59,35 @@ func TestThePageNamesEachExpectedFailure(t *testing.T) {
 	slices.Sort(ids)
 	if !slices.Equal(ids, slices.Sorted(slices.Values(chosen[0].Fails))) {
 		t.Errorf("the page names %q, operators.yaml lists %q", ids, chosen[0].Fails)
+	}
+}
+
+// TestThePageNamesEachAcceptedExperiment: the baseline of the Nginx operator accepts failures in the experiments that its
+// page names, and in no others, so a nightly run fails for the faults that no page explains.
+func TestThePageNamesEachAcceptedExperiment(t *testing.T) {
+	root, err := impl.Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "05-operator-sdk", "nginx-operator", "reference", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "that fails |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	experiments := map[string]bool{}
+	for _, match := range regexp.MustCompile("\\| `([a-z-]+)`[^|]* \\|\n").FindAllStringSubmatch(table, -1) {
+		experiments[match[1]] = true
+	}
+	baseline, err := os.ReadFile(filepath.Join(root, "scripts", "lab", "examine", "nginx-baseline.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^- id: ([a-z-]+)/`).FindAllStringSubmatch(string(baseline), -1) {
+		accepted[match[1]] = true
+	}
+	if len(experiments) == 0 || !maps.Equal(experiments, accepted) {
+		t.Errorf("the page names %v, the baseline accepts failures of %v", experiments, accepted)
 	}
 }
