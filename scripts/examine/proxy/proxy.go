@@ -39,11 +39,12 @@ const maxStreams = 100
 type Proxy struct {
 	ledger *ledger.Ledger
 	ca     *pki.Authority
-	server *http.Server
 	url    string
-	dir    string // of the kubeconfigs
+	cert   tls.Certificate // of a proxy that Start has made
+	dir    string          // of the kubeconfigs
 
 	mu      sync.Mutex
+	servers []*http.Server
 	clients map[string]*client
 	front   *front    // in place of clients
 	ways    []*client // also replaced ones
@@ -71,19 +72,18 @@ func Start(l *ledger.Ledger, dir string) (*Proxy, error) {
 		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
 	}
 	certPEM, keyPEM, err := ca.Issue(pki.Subject{User: "operator-workshop-lab-proxy",
-		IPs: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	if err != nil {
-		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
-	}
-	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+		IPs: []net.IP{net.IPv4(127, 0, 0, 1), net.IP(Service.AsSlice())}, Names: serviceNames})
 	if err != nil {
 		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
 	}
 	p := &Proxy{ledger: l, ca: ca, clients: map[string]*client{}, streams: map[*Stream]bool{}}
+	if p.cert, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
+		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
+	}
 	if p.dir, err = os.MkdirTemp(dir, "workshop-proxy-"); err != nil {
 		return nil, err
 	}
-	err = p.serve("127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert},
+	err = p.serve("127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{p.cert},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool()})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.dir))
@@ -98,32 +98,45 @@ func (p *Proxy) serve(address string, trust *tls.Config) error {
 		return fmt.Errorf("open the proxy's port: %w", err)
 	}
 	p.url = "https://" + listener.Addr().String()
-	p.server = &http.Server{
+	p.serveAt(listener, trust, nil)
+	return nil
+}
+
+// serveAt answers at a listener, until it or the proxy is closed. All connections are those of a client; nil when each
+// proves who it is.
+func (p *Proxy) serveAt(listener net.Listener, trust *tls.Config, of *client) {
+	server := &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // clients are killed on purpose
+		ErrorLog:          discarded,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, p.connected(c))
+			return context.WithValue(ctx, connKey{}, p.connected(c, of))
 		},
 		TLSConfig: trust,
 	}
-	p.serving.Go(func() { _ = p.server.ServeTLS(listener, "", "") }) // returns when the server is closed
-	return nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.servers = append(p.servers, server)
+	p.serving.Go(func() { _ = server.ServeTLS(listener, "", "") }) // returns when the server is closed
 }
+
+// discarded takes the errors of clients, which are killed on purpose.
+var discarded = log.New(io.Discard, "", 0)
 
 // A connection is the connection of a request, and its client.
 type connection struct {
 	net.Conn
-	peer *loop.Connection
+	peer   *loop.Connection
+	client *client // nil when it proves who it is
 }
 
-func (p *Proxy) connected(c net.Conn) connection {
+func (p *Proxy) connected(c net.Conn, of *client) connection {
 	if !p.ledger.IsCopied() {
-		return connection{Conn: c}
+		return connection{Conn: c, client: of}
 	}
 	port := func(a net.Addr) int { return a.(*net.TCPAddr).Port }
-	return connection{c, loop.Connect(port(c.RemoteAddr()), port(c.LocalAddr()))}
+	return connection{c, loop.Connect(port(c.RemoteAddr()), port(c.LocalAddr())), of}
 }
 
 // validity is longer than any run of the lab. The authority's key is never written to a file.
@@ -138,8 +151,11 @@ func (p *Proxy) Close() error {
 	p.Clear()
 	p.mu.Lock()
 	p.closed = true
+	var err error
+	for _, server := range p.servers {
+		err = errors.Join(err, server.Close())
+	}
 	p.mu.Unlock()
-	err := p.server.Close()
 	p.serving.Wait()
 	for _, c := range p.ways {
 		c.h2.CloseIdleConnections()
@@ -216,7 +232,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Transport:     x,
 		FlushInterval: -1, // pass on every event of a watch at once
 		ErrorHandler:  x.abort,
-		ErrorLog:      p.server.ErrorLog,
+		ErrorLog:      discarded,
 	}).ServeHTTP(w, r)
 }
 
@@ -243,6 +259,9 @@ const (
 func (p *Proxy) clientOf(r *http.Request) (c *client, user string, known identity) {
 	if p.front != nil {
 		return p.front.clientOf(r)
+	}
+	if of, ok := r.Context().Value(connKey{}).(connection); ok && of.client != nil {
+		return of.client, of.client.name, byCertificate
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

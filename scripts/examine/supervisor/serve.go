@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/pod"
 )
 
 const (
@@ -43,7 +45,9 @@ func init() {
 
 // A family is the program and every process that it has started.
 type family struct {
+	// root is the program, or the first process of its pod.
 	root int
+	pod  *pod.Process // nil outside a pod
 	// exited receives the Exit of the program.
 	exited chan Exit
 }
@@ -61,18 +65,18 @@ func serve(control, reports *os.File) error {
 	if err := from.Decode(&c); err != nil {
 		return fmt.Errorf("read the command: %w", err)
 	}
-	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	dieWithParent(cmd.SysProcAttr)
-	if err := cmd.Start(); err != nil {
+	f := &family{exited: make(chan Exit, 1)}
+	start := f.start
+	if c.Pod != nil {
+		start = f.startPod
+	}
+	pid, err := start(c)
+	if err != nil {
 		return err
 	}
-	setKernelLimits(cmd.Process.Pid)
 	raisePriority()
-	f := &family{root: cmd.Process.Pid, exited: make(chan Exit, 1)}
 	send := json.NewEncoder(reports)
-	_ = send.Encode(report{PID: f.root}) // a process that is gone needs no report
+	_ = send.Encode(report{PID: pid}) // a process that is gone needs no report
 	go f.reap()
 	asked := make(chan struct{})
 	go func() {
@@ -87,6 +91,38 @@ func serve(control, reports *os.File) error {
 	_ = send.Encode(report{Exit: exit})
 	f.end(nil)
 	return nil
+}
+
+// start starts the program, and returns its number.
+func (f *family) start(c Command) (pid int, err error) {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	dieWithParent(cmd.SysProcAttr)
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	f.root = cmd.Process.Pid
+	setKernelLimits(f.root)
+	return f.root, nil
+}
+
+// startPod starts the program in its pod, and returns its number outside the pod.
+func (f *family) startPod(c Command) (pid int, err error) {
+	network := os.NewFile(5, "network")
+	defer network.Close()
+	program := pod.Program{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir}
+	if f.pod, err = pod.New(*c.Pod, program, network); err != nil {
+		return 0, err
+	}
+	f.pod.Stdout, f.pod.Stderr = os.Stdout, os.Stderr
+	dieWithParent(f.pod.SysProcAttr)
+	if err := f.pod.Start(); err != nil {
+		return 0, err
+	}
+	f.root = f.pod.Process.Pid
+	setKernelLimits(f.root)
+	return f.pod.Run()
 }
 
 // watch returns the Exit of a program that has ended by itself, or nil when the supervisor must end it: on request, or
@@ -169,6 +205,11 @@ func (f *family) wait(options int) bool {
 		exit := Exit{Code: status.ExitStatus(), CPU: time.Duration(usage.Utime.Nano() + usage.Stime.Nano())}
 		if status.Signaled() {
 			exit.Signal = status.Signal()
+		}
+		if f.pod != nil {
+			if end := f.pod.End(); end != nil { // nil when the first process of the pod was killed
+				exit.Code, exit.Signal = end.Code, end.Signal
+			}
 		}
 		f.exited <- exit
 	}

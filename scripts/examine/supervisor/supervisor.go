@@ -8,6 +8,8 @@
 // child, in any session or process group, so no descendant escapes. A program may kill its supervisor: this process is
 // a subreaper, too, and ends the rest. Other systems lack this function: there, the supervisor ends the descendants
 // that the process table still shows and the program's process group.
+//
+// In a pod, the program has a PID namespace, whose first process is between the supervisor and the program.
 package supervisor
 
 import (
@@ -22,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/pod"
 	identity "example.com/operator-workshop/scripts/examine/process"
 )
 
@@ -48,6 +51,8 @@ type Command struct {
 	// Output receives the program's output, stdout and stderr in the order in which they are printed.
 	Output io.Writer `json:"-"`
 	Limits Limits    `json:"limits"`
+	// Pod, when it is set, is where the program runs: see pod.Check.
+	Pod *pod.Pod `json:"pod,omitempty"`
 }
 
 // A Process is a started program, in a separate session and process group.
@@ -56,6 +61,7 @@ type Process struct {
 	pid     int
 	control *os.File
 	cmd     *exec.Cmd
+	network *pod.Network // nil outside a pod
 	ended   chan struct{}
 	exit    Exit
 
@@ -112,11 +118,21 @@ func Start(c Command) (*Process, error) {
 	if err := adopt(); err != nil {
 		return nil, errors.Join(err, theirs.Close(), control.Close(), reports.Close(), theirReports.Close())
 	}
+	inherited := []*os.File{theirs, theirReports}
+	if c.Pod != nil {
+		var inner *os.File
+		if p.network, inner, err = pod.NewNetwork(); err != nil {
+			return nil, errors.Join(err, theirs.Close(), control.Close(), reports.Close(), theirReports.Close())
+		}
+		inherited = append(inherited, inner)
+	}
 	p.cmd = &exec.Cmd{Path: self, Args: []string{name}, Env: []string{}, Stdout: c.Output, Stderr: c.Output,
-		ExtraFiles: []*os.File{theirs, theirReports}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		ExtraFiles: inherited, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay: time.Second} // a process that could not be ended may hold the output open
 	err = supervisors.start(p.cmd)
-	_, _ = theirs.Close(), theirReports.Close() // when the supervisor is killed now, this process must notice it
+	for _, file := range inherited {
+		_ = file.Close() // when the supervisor is killed now, this process must notice it
+	}
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), reports.Close())
 	}
@@ -153,6 +169,9 @@ func (p *Process) wait(from *json.Decoder, reports io.Closer) {
 	_ = p.gone()           // the report has the result
 	p.close()
 	_ = reports.Close()
+	if p.network != nil {
+		_ = p.network.Close()
+	}
 	close(p.ended)
 }
 
@@ -171,6 +190,9 @@ func (p *Process) close() { p.closing.Do(func() { _ = p.control.Close() }) }
 
 // PID returns the process number, which is also that of its group.
 func (p *Process) PID() int { return p.pid }
+
+// Network returns the way into the pod of the process; nil when it does not run in a pod.
+func (p *Process) Network() *pod.Network { return p.network }
 
 // Ended returns a channel that is closed when the process and every process that it had started are gone and reaped.
 func (p *Process) Ended() <-chan struct{} { return p.ended }

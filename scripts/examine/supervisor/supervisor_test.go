@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/output"
+	"example.com/operator-workshop/scripts/examine/pod"
 )
 
 // TestMain runs the tests, or acts as a program that eats memory, or as a lab that has one program running.
@@ -30,10 +32,26 @@ func TestMain(m *testing.M) {
 	case "lab":
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		_, err := Run(ctx, Command{Path: os.Args[1], Env: os.Environ(), Output: os.Stdout})
+		_, err := Run(ctx, Command{Path: os.Args[1], Env: os.Environ(), Output: os.Stdout, Pod: places[os.Args[2]]})
 		fmt.Println("the lab:", err)
 	default:
 		os.Exit(m.Run())
+	}
+}
+
+// places are where the programs run.
+var places = map[string]*pod.Pod{"outside": nil, "in a pod": {Name: "pod", User: 65532,
+	Address: netip.MustParseAddr("10.244.0.7"), Server: netip.MustParseAddrPort("10.96.0.1:443")}}
+
+// everywhere runs a test in each place that this system allows.
+func everywhere(t *testing.T, test func(t *testing.T, place string)) {
+	for place, in := range places {
+		t.Run(place, func(t *testing.T) {
+			if err := pod.Check(); in != nil && err != nil {
+				t.Skip("this system allows no pods: ", err)
+			}
+			test(t, place)
+		})
 	}
 }
 
@@ -97,7 +115,9 @@ sh -c 'setsid sh -c "trap : INT TERM HUP; sleep 300; sleep 300" &'
 
 // TestNothingIsLeft ends programs of several kinds. Two of them double themselves, for twelve generations, so that they
 // end even when this test is killed.
-func TestNothingIsLeft(t *testing.T) {
+func TestNothingIsLeft(t *testing.T) { everywhere(t, nothingIsLeft) }
+
+func nothingIsLeft(t *testing.T, place string) {
 	for name, test := range map[string]struct {
 		script string
 		limits Limits
@@ -131,7 +151,8 @@ func TestNothingIsLeft(t *testing.T) {
 				path = script(t, test.script)
 			}
 			begin, words := time.Now(), &output.Buffer{}
-			exit, err := Run(t.Context(), Command{Path: path, Env: c.env(test.env), Limits: test.limits, Output: words})
+			exit, err := Run(t.Context(), Command{Path: path, Env: c.env(test.env), Limits: test.limits, Output: words,
+				Pod: places[place]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +166,9 @@ func TestNothingIsLeft(t *testing.T) {
 }
 
 // TestTheLabIsGone interrupts and kills a process that has a program running.
-func TestTheLabIsGone(t *testing.T) {
+func TestTheLabIsGone(t *testing.T) { everywhere(t, theLabIsGone) }
+
+func theLabIsGone(t *testing.T, place string) {
 	for name, end := range map[string]func(lab *exec.Cmd) error{
 		"kill -9":              func(lab *exec.Cmd) error { return lab.Process.Kill() },
 		"kill -9 of its group": func(lab *exec.Cmd) error { return syscall.Kill(-lab.Process.Pid, syscall.SIGKILL) },
@@ -154,7 +177,7 @@ func TestTheLabIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCrowd(t)
 			words := &output.Buffer{}
-			lab := exec.Command(os.Args[0], script(t, leaves+"echo begun; sleep 300"))
+			lab := exec.Command(os.Args[0], script(t, leaves+"echo begun; sleep 300"), place)
 			lab.Env, lab.Stdout, lab.Stderr = c.env("SUPERVISOR_TEST=lab"), words, words
 			lab.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			if err := lab.Start(); err != nil {

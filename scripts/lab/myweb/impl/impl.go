@@ -175,7 +175,7 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	if err != nil {
 		return i, fmt.Errorf("the program of %s: %w", i.Name, err)
 	}
-	i.Flags = fixture.FlagsOf(ctx, i.Path, i.Args)
+	i.Flags = fixture.FlagsOf(ctx, i.Path, i.Args, nil)
 	return i, nil
 }
 
