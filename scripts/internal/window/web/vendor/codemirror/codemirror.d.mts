@@ -5,6 +5,6 @@ export { go } from "@codemirror/lang-go";
 export { yaml } from "@codemirror/lang-yaml";
 export { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 export { lintGutter, nextDiagnostic, setDiagnostics } from "@codemirror/lint";
-export { EditorState } from "@codemirror/state";
+export { ChangeSet, EditorState, type Extension, Text } from "@codemirror/state";
 export { EditorView, keymap, lineNumbers } from "@codemirror/view";
 export { classHighlighter } from "@lezer/highlight";
