@@ -44,7 +44,7 @@ func (w workshop) lint(dirs []string, everything bool) []step {
 		return []step{w.lintGo(dirs), w.lintProse(dirs)}
 	}
 	return []step{w.lintGo([]string{"."}), w.lintProse([]string{"."}), {"workflows", w.lintWorkflows},
-		{"types of the scripts of the window", w.lintTypes}}
+		{"scripts of the window", w.lintWindow}}
 }
 
 // lintGo runs the linters of .golangci.yaml on the modules in the given folders, in a workspace of these modules, so

@@ -84,7 +84,8 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(),
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
-		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), translationsCommand(), kindTestCommand(), chaptersCommand(),
+		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), bundleEditorCommand(), translationsCommand(),
+		kindTestCommand(), chaptersCommand(),
 		labCommand(), examineCommand(), stagesCommand(), requestsCommand(), writesCommand(), watchCommand(), lensCostCommand(), freezeCommand(),
 		packCommand(), fromBundleCommand(), serveCommand(), readyCommand(), openCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)

@@ -33,6 +33,8 @@ type State struct {
 	Failure string `json:"failure,omitempty"`
 	// Failing names this failure, and the known wrong answer that it looks like. Another failure has other hints.
 	Failing string `json:"failing,omitempty"`
+	// Judged is the digest of the files that the last check of the current exercise has judged.
+	Judged string `json:"judged,omitempty"`
 	// Card is the card of the last check of the current exercise.
 	Card *Card `json:"card,omitempty"`
 }
@@ -72,7 +74,7 @@ func (w Workspace) SetState(s State) error {
 // Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {
 	if s.Current != e.ID {
-		s.Current, s.Hints, s.Failure, s.Failing, s.Card = e.ID, 0, "", "", nil
+		s.Current, s.Hints, s.Failure, s.Failing, s.Judged, s.Card = e.ID, 0, "", "", "", nil
 	}
 	if idPattern.MatchString(e.ID) {
 		s.Exercise = e.ID
@@ -83,6 +85,7 @@ func (s *State) Take(e Exercise) {
 // one.
 func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 	const mostOfFailure = 64 << 10 // the words that select a hint may be those of the last failed check
+	s.Judged = files
 	if s.Failure = r.Failure(); len(s.Failure) > mostOfFailure {
 		s.Failure = s.Failure[:mostOfFailure]
 	}

@@ -2,6 +2,7 @@ package window
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,10 +42,18 @@ type Task struct {
 	Difference string `json:"difference"`
 	// Card is the card of the last check, as the terminal shows it.
 	Card *exercise.Card `json:"card,omitempty"`
+	// Hint is the hint that was shown last.
+	Hint string `json:"hint,omitempty"`
 	// Verdict is that of the last check, which can be watched.
 	Verdict *Verdict `json:"verdict,omitempty"`
 	// Editor is the command that the button runs, empty when there is none.
 	Editor string `json:"editor"`
+	// Program is the command that runs the reader's program, empty when the exercise is not about a program.
+	Program string `json:"program"`
+	// Places are lines of the file on which the last check has something to say.
+	Places []exercise.Place `json:"places"`
+	// Beside has files that help to understand the file, by their paths.
+	Beside map[string]string `json:"beside"`
 }
 
 func (s *Server) exercises(w http.ResponseWriter, r *http.Request) {
@@ -87,6 +96,9 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " ")}
 	if state.Current == e.ID {
 		task.Card = e.Card(state.Card)
+		if state.Hints > 0 && e.ID != exercise.CapstoneID {
+			task.Hint, _ = s.Course.Hint(e, state.Hints-1, state.Failure)
+		}
 	}
 	all := s.verdicts()
 	if at := slices.IndexFunc(all, func(v Verdict) bool { return v.Exercise == e.ID }); at >= 0 {
@@ -94,13 +106,29 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 		task.Verdict = &all[at]
 	}
 	if task.Begun {
-		var err error
-		if task.Difference, err = s.difference(e); err != nil {
+		if err := s.addFiles(&task, e, state); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 	}
 	answer(w, task)
+}
+
+// addFiles adds what a task shows of the reader's files.
+func (s *Server) addFiles(task *Task, e exercise.Exercise, state exercise.State) (err error) {
+	if task.Difference, err = s.difference(e); err != nil {
+		return err
+	}
+	if len(e.Lab) > 0 {
+		task.Program = fmt.Sprintf("(cd '%s' && go run .)", filepath.ToSlash(filepath.Dir(e.Path())))
+	}
+	text, err := s.Course.ReadText(e)
+	if err != nil {
+		return nil // the editor says so
+	}
+	task.Places = s.Course.Places(e, state, text.Text)
+	task.Beside, err = s.Course.Beside(e, text.Text)
+	return err
 }
 
 // named returns the exercise of a request's path.

@@ -327,20 +327,34 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	s.show(w, in, view)
 }
 
-// file shows a file that a page links to.
-func (s *Server) file(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("path")
+// linked returns a file that a page links to.
+func (s *Server) linked(name string) ([]byte, error) {
 	if !s.pages.files[name] {
-		http.NotFound(w, r)
-		return
+		return nil, fs.ErrNotExist
 	}
 	root, err := os.OpenRoot(s.Root)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return nil, err
 	}
 	defer root.Close()
-	source, err := root.ReadFile(filepath.FromSlash(name))
+	return root.ReadFile(filepath.FromSlash(name))
+}
+
+// source answers with the text of a file that a page links to.
+func (s *Server) source(w http.ResponseWriter, r *http.Request) {
+	text, err := s.linked(r.PathValue("path"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(text)
+}
+
+// file shows a file that a page links to.
+func (s *Server) file(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("path")
+	source, err := s.linked(name)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

@@ -34,8 +34,9 @@ type terminals struct {
 	closed bool
 }
 
-// Buttons use the terminal "more" while a program of the reader uses "commands".
-const commands, more = "commands", "more"
+// Buttons use the terminal "more" while a program of the reader uses "commands". A button runs the reader's program in the
+// terminal "program".
+const commands, more, program = "commands", "more", "program"
 
 func (ts *terminals) open(c Config) (err error) {
 	ts.config, ts.all = c, map[string]*terminal{}
@@ -153,7 +154,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 		_ = connection.Close(websocket.StatusGoingAway, err.Error())
 		return
 	}
-	if !background && name != more {
+	if !background && name != more && name != program {
 		t.mu.Lock()
 		err = t.start()
 		t.mu.Unlock()
@@ -175,7 +176,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 
 // blocksOf returns the blocks of a terminal's page.
 func (s *Server) blocksOf(name, of string) (blocks []*page.Block, background bool, err error) {
-	if (name == commands || name == more) && of == "" {
+	if slices.Contains([]string{commands, more, program}, name) && of == "" {
 		return nil, false, nil
 	}
 	if !s.pages.has(of) {
@@ -237,6 +238,8 @@ type request struct {
 	// Command is the command of a button; ID names the button's action.
 	ID      string `json:"id"`
 	Command string `json:"command"`
+	// Restart first ends what runs in the terminal.
+	Restart bool `json:"restart"`
 }
 
 // listen receives keys and requests of a tab.
@@ -278,7 +281,9 @@ func (s *Server) do(t *terminal, v *viewer, want request, blocks []*page.Block, 
 		}
 		s.runBlock(t, *want.Block, blocks[*want.Block], of)
 	case want.Command != "":
-		s.runCommand(t, want)
+		if !want.Restart || s.restart(t, want.ID) {
+			s.runCommand(t, want)
+		}
 	}
 	return nil
 }
@@ -307,13 +312,8 @@ func (s *Server) runBlock(t *terminal, number int, b *page.Block, of string) {
 	if b.Within > 0 {
 		r.within = time.Now().Add(b.Within)
 	}
-	if b.Background != "" {
-		if err := t.stop(s.Grace, false); err != nil {
-			t.mu.Lock()
-			t.set(State{ID: r.id, Is: "failed", Says: err.Error()})
-			t.mu.Unlock()
-			return
-		}
+	if b.Background != "" && !s.restart(t, r.id) {
+		return
 	}
 	if b.Stop != "" {
 		if other, err := s.terminals.get(b.Stop, of, true); err == nil {
@@ -321,6 +321,17 @@ func (s *Server) runBlock(t *terminal, number int, b *page.Block, of string) {
 		}
 	}
 	t.run(r)
+}
+
+// restart ends what runs in a terminal. It reports whether all of it has ended.
+func (s *Server) restart(t *terminal, id string) bool {
+	err := t.stop(s.Grace, false)
+	if err != nil {
+		t.mu.Lock()
+		t.set(State{ID: id, Is: "failed", Says: err.Error()})
+		t.mu.Unlock()
+	}
+	return err == nil
 }
 
 // judgeOf returns the judge of a command, which reads the exit code. Only a check can pass; other commands are done.

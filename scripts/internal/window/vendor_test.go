@@ -20,7 +20,7 @@ func TestFilesOfOthersAreThoseThatWereRecorded(t *testing.T) {
 		sum, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte("  "))
 		recorded[string(name)] = string(sum)
 	}
-	for _, folder := range []string{"xterm", "mermaid"} {
+	for _, folder := range []string{"xterm", "mermaid", "codemirror"} {
 		files, err := fs.ReadDir(vendor, folder)
 		testkit.Must(t, err)
 		for _, file := range files {

@@ -239,6 +239,13 @@ func TestOnlyTheReadersBrowserIsAnswered(t *testing.T) {
 		"exercises without the secret":   {path: "/exercises", cookie: cookie},
 		"an exercise without the secret": {path: "/exercises/04.1", cookie: cookie},
 		"an editor without the secret":   {method: "POST", path: "/exercises/04.1/open", cookie: cookie, origin: "http://" + f.host()},
+		"a text without the secret":      {path: "/exercises/04.1/file", cookie: cookie},
+		"a text for another site":        {path: "/exercises/04.1/file", cookie: cookie, origin: "http://attacker.example"},
+		"a write without the secret":     {method: "PUT", path: "/exercises/04.1/file", cookie: cookie, origin: "http://" + f.host()},
+		"a write without an origin":      {method: "PUT", path: "/exercises/04.1/file", cookie: cookie},
+		"a write by another site":        {method: "PUT", path: "/exercises/04.1/file", cookie: cookie, origin: "http://attacker.example"},
+		"a comparison without a secret":  {method: "POST", path: "/exercises/04.1/file/difference", cookie: cookie, origin: "http://" + f.host()},
+		"a source without the secret":    {path: "/source/code/main.go", cookie: cookie},
 		"sources without the secret":     {path: "/loop/sources", cookie: cookie},
 		"objects without the secret":     {path: "/loop/state", cookie: cookie},
 		"an object without the secret":   {path: "/loop/object?resource=/v1/pods&name=a", cookie: cookie},
@@ -347,7 +354,8 @@ func TestNoOtherFileOfTheMachineIsServed(t *testing.T) {
 	f.enter(t)
 	for _, path := range []string{"/page/../secret.txt", "/page/..%2fsecret.txt", "/file/..%2f..%2fsecret.txt", "/file/unlinked.txt",
 		"/page/unlinked.txt", "/file//etc/passwd", "/page/%2fetc%2fpasswd", "/web/../window.go", "/web/..%2fwindow.go", "/file/",
-		"/file/../secret.txt", "/web/", "/web/vendor", "/web/vendor/", "/web/vendor/xterm/", "/web/.", "/web//vendor/"} {
+		"/file/../secret.txt", "/source/unlinked.txt", "/source/..%2fsecret.txt", "/source//etc/passwd",
+		"/exercises/..%2f..%2fsecret.txt/file", "/web/", "/web/vendor", "/web/vendor/", "/web/vendor/xterm/", "/web/.", "/web//vendor/"} {
 		code, body := f.get(t, "http://"+f.host()+path)
 		if code == http.StatusOK || strings.Contains(body, "a secret") || strings.Contains(body, "nobody links") {
 			t.Errorf("%s: %d %s", path, code, body)

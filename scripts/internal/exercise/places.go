@@ -1,0 +1,90 @@
+package exercise
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// A Place is a line of the reader's file on which the last check has something to say.
+type Place struct {
+	Line int `json:"line"`
+	// Column is 0 when the whole line is meant.
+	Column int `json:"column"`
+	// Says is the error of the compiler. It is empty at a place of which only the hint speaks.
+	Says string `json:"says"`
+}
+
+// Places returns the places of the last check's failure in the reader's file, when the check was about the present
+// files: the errors of the compiler, or the place that the hint of a known wrong answer has.
+func (c Course) Places(e Exercise, s State, text string) (all []Place) {
+	if s.Current != e.ID || s.Failure == "" || s.Judged != c.Digest(e) {
+		return nil
+	}
+	found := regexp.MustCompile(`(?m)^\s*`+regexp.QuoteMeta(filepath.ToSlash(e.Path()))+`:(\d+)(?::(\d+))?: (.*(?:\n\t.*)*)`).
+		FindAllStringSubmatch(s.Failure, -1)
+	for _, one := range found {
+		line, _ := strconv.Atoi(one[1])
+		column, _ := strconv.Atoi(one[2])
+		all = append(all, Place{Line: line, Column: column, Says: one[3]})
+	}
+	w, known := c.Wrong(e, s.Failure)
+	if len(all) > 0 || !known || w.Source == "" {
+		return all
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	at := regexp.MustCompile(`(?m)`+w.Source).FindAllStringIndex(text, 2)
+	if len(at) != 1 { // with several, it is not certain which one is meant
+		return nil
+	}
+	return []Place{{Line: 1 + strings.Count(text[:at[0][0]], "\n")}}
+}
+
+// Beside returns the files that help to understand the reader's file: the other files of its folder, and the packages of
+// the chapter that it imports. The names are paths in the checkout.
+func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
+	mine, err := w.Written(e)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	for name, data := range mine {
+		if name != e.File {
+			all[filepath.Join("work", e.folder(), name)] = string(data)
+		}
+	}
+	mod, err := os.ReadFile(filepath.Join(w.Root, e.Chapter, "go.mod"))
+	parsed, _ := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly)
+	if err != nil || parsed == nil {
+		return all, nil
+	}
+	for _, one := range parsed.Imports {
+		path, _ := strconv.Unquote(one.Path.Value)
+		below, found := strings.CutPrefix(path, modfile.ModulePath(mod)+"/")
+		if !found || !filepath.IsLocal(below) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(w.Root, e.Chapter, below, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			name := filepath.Base(file)
+			if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "zz_") {
+				continue
+			}
+			data, err := readFile(file, file)
+			if err != nil {
+				return nil, err
+			}
+			all[filepath.Join(e.Chapter, below, name)] = string(data)
+		}
+	}
+	return all, nil
+}

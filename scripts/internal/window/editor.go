@@ -1,0 +1,85 @@
+package window
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/page"
+)
+
+// mostOfText is how many bytes of a text are read: one more than a file may have.
+const mostOfText = 1<<20 + 1
+
+// begun returns the exercise of a request when its files are in work/.
+func (s *Server) begun(w http.ResponseWriter, r *http.Request) (exercise.Exercise, bool) {
+	e, state, ok := s.named(w, r)
+	if ok && !progressOf(e, state).Begun {
+		http.Error(w, "The exercise is not begun.", http.StatusNotFound)
+		return e, false
+	}
+	return e, ok
+}
+
+// readText answers with the file that a reader edits, unless the tab knows this version.
+func (s *Server) readText(w http.ResponseWriter, r *http.Request) {
+	e, ok := s.begun(w, r)
+	if !ok {
+		return
+	}
+	text, err := s.Course.ReadText(e)
+	switch known := r.URL.Query(); {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	case known.Has("version") && known.Get("version") == text.Version:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		answer(w, text)
+	}
+}
+
+// writeText replaces the file, when the file is still the version of which the tab knows. Otherwise it answers with the
+// present text.
+func (s *Server) writeText(w http.ResponseWriter, r *http.Request) {
+	e, ok := s.begun(w, r)
+	if !ok {
+		return
+	}
+	mine, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOfText))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	text, err := s.Course.WriteText(e, string(mine), r.URL.Query().Get("version"))
+	if err != nil && !errors.Is(err, exercise.ErrChanged) {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, struct {
+		exercise.Text
+		Saved bool `json:"saved"`
+	}{text, err == nil})
+}
+
+// compareText answers with the difference between the file and the text of a tab.
+func (s *Server) compareText(w http.ResponseWriter, r *http.Request) {
+	e, ok := s.begun(w, r)
+	if !ok {
+		return
+	}
+	mine, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOfText))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	text, err := s.Course.ReadText(e)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, struct {
+		exercise.Text
+		Difference string `json:"difference"`
+	}{text, page.Diff("on the disk", "in the editor", text.Text, string(mine))})
+}
