@@ -90,14 +90,26 @@ func stateOf(fields map[string]any) state.State {
 	return s
 }
 
-// changed returns the paths whose values differ. When there are none, only the managers of fields have changed.
+// changed returns the paths whose values differ; of an item with several such fields, it returns the path of the item.
+// When there are none, only the managers of fields have changed.
 func changed(before, now state.State) (paths []string) {
+	const several = 3
 	_, varying := state.Common([]state.State{before, now})
+	fields := map[string]int{} // their number by item
+	for path := range varying {
+		fields[itemOf(path)]++
+	}
 	for _, path := range slices.Sorted(maps.Keys(varying)) {
+		if item := itemOf(path); item != "" && fields[item] >= several {
+			path = item
+		}
 		paths = append(paths, strings.TrimPrefix(path, "."))
 	}
 	if len(paths) == 0 {
 		return []string{"metadata.managedFields"}
 	}
-	return paths
+	return slices.Compact(paths)
 }
+
+// itemOf returns the path of the item of a list that has a field, or nothing.
+func itemOf(path string) string { return path[:strings.LastIndex(path, "]")+1] }
