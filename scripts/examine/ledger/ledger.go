@@ -140,6 +140,7 @@ type Ledger struct {
 	learnt  int                      // number of calls of Learn so far
 	events  map[delivery]loop.Record // the newest
 	known   *lru.Cache               // a history by UID
+	objects *lru.Cache               // an object by UID, as long as records are copied
 	changed chan struct{}            // closed and replaced when anything changes
 	copy    func(loop.Record)
 }
@@ -161,7 +162,7 @@ func New(clock func() time.Time) *Ledger {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &Ledger{now: clock, known: lru.New(0), events: map[delivery]loop.Record{},
+	return &Ledger{now: clock, known: lru.New(0), objects: lru.New(mostDescribed), events: map[delivery]loop.Record{},
 		changed: make(chan struct{})}
 }
 
@@ -203,7 +204,7 @@ func (l *Ledger) Change(id int, f func(*Entry)) {
 func (l *Ledger) End(id int) {
 	l.Change(id, func(e *Entry) {
 		e.Open, e.Took = false, l.now().Sub(e.Start)
-		l.record(e, recordOf(e))
+		l.record(e, l.recordOf(e))
 	})
 	if l.bounded {
 		l.forget(id)

@@ -31,7 +31,28 @@ func (l *Ledger) record(e *Entry, r loop.Record) {
 
 // Opened records that a watch is answered and continues.
 func (l *Ledger) Opened(id int) {
-	l.Change(id, func(e *Entry) { l.record(e, recordOf(e)) })
+	l.Change(id, func(e *Entry) { l.record(e, l.recordOf(e)) })
+}
+
+// Bypass numbers a note, or a request that does not pass the proxy, before the request is sent.
+func (l *Ledger) Bypass(r loop.Record) loop.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.copy != nil {
+		l.order++
+		r.N, r.Time = l.order, l.now()
+	}
+	return r
+}
+
+// Bypassed records a note, or a request that is answered. content is the object of the answer as JSON, if there is one.
+func (l *Ledger) Bypassed(r loop.Record, content []byte) {
+	l.Describe(content)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.copy != nil {
+		l.copy(l.shown(r, r.Effect == string(Moved)))
+	}
 }
 
 // ofEachNamespace is the ConfigMap that the cluster creates in each namespace.
@@ -51,6 +72,7 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 			Group: watch.Group, Version: watch.Version, Resource: watch.Resource, Kind: event.Kind,
 			Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion,
 		}.With(watch.Peer)
+		r = l.shown(r, event.Type == "MODIFIED")
 		if !l.bounded && event.Name != ofEachNamespace {
 			l.events[delivery{watch.User, event.Namespace}] = r
 		}
@@ -58,12 +80,13 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 	}
 }
 
-func recordOf(e *Entry) loop.Record {
-	return loop.Record{Is: loop.Request, N: e.N, Time: e.Start, Group: e.Group, Version: e.Version,
+func (l *Ledger) recordOf(e *Entry) loop.Record {
+	r := loop.Record{Is: loop.Request, N: e.N, Time: e.Start, Group: e.Group, Version: e.Version,
 		Resource: e.Resource, Subresource: e.Subresource, Namespace: e.Namespace, Name: e.Name, UID: e.UID,
 		ResourceVersion: e.ResourceVersion, Verb: e.Verb, Code: e.Code, Effect: string(e.Effect),
 		Took: float64(e.Took) / float64(time.Millisecond), Open: e.Open, DryRun: e.DryRun,
 	}.With(e.Peer)
+	return l.shown(r, e.Effect == Moved)
 }
 
 // forget drops an entry, and skips dropped entries at the beginning.

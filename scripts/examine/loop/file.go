@@ -70,6 +70,7 @@ func (f *File) Write(r Record) {
 		&r.ResourceVersion, &r.Type, &r.Kind, &r.Verb} {
 		*name = Cut(*name)
 	}
+	r.Shown.cut()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting = append(f.waiting, r)

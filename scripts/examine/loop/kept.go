@@ -22,6 +22,8 @@ type Judgement struct {
 	Message string `json:"message"`
 	// At is the number of the record at which the program differed, or 0.
 	At int `json:"at,omitempty"`
+	// Namespace is the check's own namespace.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Kept is the folder with the loop of the last check of an exercise. Its file ledger.jsonl has the records, in the
@@ -93,10 +95,12 @@ func All(ctx context.Context, path string) (records []Record, err error) {
 }
 
 // Essence returns the last records of a loop that fill at most n lines of a Printer: the requests for a change, each
-// with the event before it. When a program requested no change, Essence returns events.
+// with the event before it. When no program requested a change, Essence returns events. Between them are the requests
+// of a user.
 func Essence(records []Record, n int) (some []Record) {
 	events := map[Program]*Record{} // the newest event of a program that is not in a line yet
 	var lines [][]Record
+	changes := false
 	for _, r := range records {
 		switch {
 		case r.IsHousekeeping():
@@ -108,12 +112,13 @@ func Essence(records []Record, n int) (some []Record) {
 				line = []Record{*e, r}
 			}
 			delete(events, r.By.key())
-			lines = append(lines, line)
+			lines, changes = append(lines, line), changes || r.By.Name != User
 		}
 	}
-	if len(lines) == 0 {
+	if !changes {
+		lines = nil
 		for _, r := range records {
-			if r.Is == Event && !r.IsHousekeeping() {
+			if (r.Is == Event || r.Changes()) && !r.IsHousekeeping() {
 				lines = append(lines, []Record{r})
 			}
 		}

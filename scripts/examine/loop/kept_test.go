@@ -32,6 +32,11 @@ func TestTheEssenceIsWhatAProgramChanged(t *testing.T) {
 	request := func(n int, verb, resource string) Record {
 		return Record{Is: Request, N: n, Verb: verb, Resource: resource, Code: 200}
 	}
+	byUser := func(n int) Record {
+		r := request(n, "delete", "configmaps")
+		r.By.Name = User
+		return r
+	}
 	all := []Record{request(1, "list", "configmaps"), event(2), event(3), request(4, "create", "configmaps"),
 		request(5, "create", "services"), request(6, "update", "leases"), event(7), request(8, "get", "configmaps"),
 		request(9, "create", "deployments"), event(10)}
@@ -50,6 +55,8 @@ func TestTheEssenceIsWhatAProgramChanged(t *testing.T) {
 		"the last of many":                   {all, 2, []int{5, 7, 9}},
 		"a program that only watches":        {[]Record{event(1), request(2, "list", "configmaps"), event(3)}, 7, []int{1, 3}},
 		"nothing":                            {nil, 7, nil},
+		"what a user did":                    {append([]Record{byUser(0)}, all[:4]...), 7, []int{0, 3, 4}},
+		"a program that only reads":          {[]Record{byUser(0), event(1), request(2, "list", "configmaps")}, 7, []int{0, 1}},
 	} {
 		some := Essence(test.records, test.n)
 		if diff := cmp.Diff(test.want, numbers(some), cmpopts.EquateEmpty()); diff != "" {

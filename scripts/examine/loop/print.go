@@ -66,11 +66,14 @@ func (p *Printer) request(r Record) error {
 }
 
 // short omits the printer's namespace.
-func (p *Printer) short(text string) string {
-	if p.Namespace == "" {
+func (p *Printer) short(text string) string { return Short(text, p.Namespace) }
+
+// Short returns the text of a record without a namespace that a reader knows.
+func Short(text, namespace string) string {
+	if namespace == "" {
 		return text
 	}
-	return strings.Replace(text, " "+p.Namespace+"/", " ", 1)
+	return strings.Replace(text, " "+namespace+"/", " ", 1)
 }
 
 // line closes the open line and writes a text.

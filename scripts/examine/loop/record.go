@@ -16,8 +16,8 @@ const (
 	Note    = "note"
 )
 
-// A Record is one line of a ledger: an event that was delivered to a program, or a request of a program. It does not
-// contain the body of an object.
+// A Record is one line of a ledger: an event that was delivered to a program, or a request of a program. It describes
+// the object, and has no value of its data.
 type Record struct {
 	// Is has the kind: Event, Request or Note.
 	Is string `json:"is"`
@@ -40,8 +40,9 @@ type Record struct {
 
 	// Type of an event: ADDED, MODIFIED, DELETED or ERROR. Bookmarks are not recorded.
 	Type string `json:"type,omitempty"`
-	// Kind of the object of an event.
+	// Kind of the object, when it is known.
 	Kind string `json:"kind,omitempty"`
+	Shown
 
 	// Verb of the API; for a request without a resource, the HTTP method in lower case.
 	Verb string `json:"verb,omitempty"`
@@ -79,6 +80,9 @@ type Program struct {
 	// User is the user name under which the API server knows the program.
 	User string `json:"user,omitempty"`
 }
+
+// User is the name of the program in the records of what a user did, or the lab in the place of a user.
+const User = "a user"
 
 // key distinguishes programs, also programs with the same name.
 func (p Program) key() Program {

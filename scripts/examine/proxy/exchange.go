@@ -223,6 +223,11 @@ func (x *Exchange) readAnswer(moment int) {
 	if err == nil && !isList {
 		one = objects[0]
 	}
+	if x.proxy.ledger.IsCopied() && !request.DryRun && (request.Subresource == "" || request.Subresource == "status") {
+		for _, content := range wire.Contents(x.answer.Header, x.answer.Body) {
+			x.proxy.ledger.Describe(content)
+		}
+	}
 	known := x.proxy.ledger.KnownAt(moment, one.UID)
 	x.change(func(e *ledger.Entry) {
 		e.Effect, e.UID, e.ResourceVersion, e.Known = effect, one.UID, one.ResourceVersion, known

@@ -177,8 +177,11 @@ func (s *Stream) read(data []byte) []frame {
 		return nil
 	}
 	f := s.frameOf(data)
-	if f.event.Type != "ERROR" {
-		s.exchange.proxy.ledger.Learn(f.event.Object)
+	if l := s.exchange.proxy.ledger; f.event.Type != "ERROR" {
+		l.Learn(f.event.Object)
+		if l.IsCopied() {
+			l.Describe(s.framing.Content(data))
+		}
 	}
 	return []frame{f}
 }

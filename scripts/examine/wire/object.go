@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // An Object has the fields of an object in an answer that the lab needs.
@@ -145,3 +146,61 @@ func fromMeta(kind string, o *metav1.PartialObjectMetadata) Object {
 
 // isListKind recognizes a list by the name of its kind, as the API conventions require.
 func isListKind(kind string) bool { return strings.HasSuffix(kind, "List") }
+
+// Contents returns the objects of an answer as JSON. It leaves out the objects of which the answer has only a part.
+func Contents(header http.Header, body []byte) [][]byte {
+	body, err := unpacked(header, body)
+	if err != nil {
+		return nil
+	}
+	return contents(body)
+}
+
+func contents(body []byte) (all [][]byte) {
+	if bytes.HasPrefix(body, protobufMagic) {
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if err == nil {
+			body, err = json.Marshal(object)
+		}
+		if err != nil {
+			return nil // it is of a kind that client-go does not know
+		}
+	}
+	var list struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	switch err := json.Unmarshal(body, &list); {
+	case list.Kind == "Status", list.Kind == "Table", strings.HasPrefix(list.Kind, "PartialObjectMetadata"):
+		return nil
+	case !isListKind(list.Kind): // it may have a field items
+		return [][]byte{body}
+	case err != nil:
+		return nil
+	}
+	for _, item := range list.Items {
+		all = append(all, item)
+	}
+	return all
+}
+
+// Content returns the object of an event as JSON, or nothing when the event has only a part of the object.
+func (f Framing) Content(frame []byte) []byte {
+	var raw []byte
+	switch f {
+	case Values:
+		var event struct{ Object json.RawMessage }
+		if json.Unmarshal(frame, &event) == nil {
+			raw = event.Object
+		}
+	case Lengths:
+		var event metav1.WatchEvent
+		if event.Unmarshal(frame[4:]) == nil {
+			raw = event.Object.Raw
+		}
+	}
+	if all := contents(raw); len(all) == 1 {
+		return all[0]
+	}
+	return nil
+}

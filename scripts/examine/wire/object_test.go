@@ -81,6 +81,47 @@ func TestObjectsOfAnAnswer(t *testing.T) {
 	}
 }
 
+// TestTheContentOfAnObject has the same content in both encodings, alone, in a list and in an event.
+func TestTheContentOfAnObject(t *testing.T) {
+	same := func(t *testing.T, content []byte) {
+		t.Helper()
+		var got corev1.Service
+		if err := json.Unmarshal(content, &got); err != nil {
+			t.Fatal(err)
+		}
+		got.TypeMeta = metav1.TypeMeta{}
+		want := *service("b", "7")
+		want.TypeMeta = metav1.TypeMeta{}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	list := &corev1.ServiceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceList"},
+		Items: []corev1.Service{*service("b", "7")}}
+	status := &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success"}
+	for framing, contentType := range map[Framing]string{Values: asJSON, Lengths: asProtobuf} {
+		header := http.Header{"Content-Type": {contentType}}
+		for _, object := range []runtime.Object{service("b", "7"), list} {
+			all := Contents(header, encodeAs(t, contentType, object))
+			if len(all) != 1 {
+				t.Fatalf("%s: %d objects", contentType, len(all))
+			}
+			same(t, all[0])
+		}
+		if all := Contents(header, encodeAs(t, contentType, status)); len(all) > 0 {
+			t.Errorf("%s: a Status has a content: %s", contentType, all)
+		}
+		frame, err := framing.Encode("MODIFIED", service("b", "7"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, framing.Content(frame))
+	}
+	if all := Contents(nil, []byte(`{"kind":"Table","metadata":{"uid":"u"},"rows":[]}`)); len(all) > 0 {
+		t.Errorf("a table has a content: %s", all)
+	}
+}
+
 func TestObjectsOfAPackedAnswer(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -40,12 +40,12 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) 
 		return err
 	}
 	records = slices.DeleteFunc(records, func(r loop.Record) bool {
-		elsewhere := r.Namespace != "" && r.Namespace != counts.Namespace && !r.IsHousekeeping()
+		elsewhere := r.Namespace != "" && r.Namespace != counts.Namespace && (r.Is == loop.Note || !r.IsHousekeeping())
 		return elsewhere || r.Name == ofEachNamespace || counts.End > 0 && r.N > counts.End
 	})
 	message, _, _ := strings.Cut(counts.Reason, "\n")
 	j := loop.Judgement{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: message,
-		At: lastOf(records, counts.At)}
+		At: lastOf(records, counts.At), Namespace: counts.Namespace}
 	if err := ways(c.Kept(e).Write(records, j)); err != nil {
 		return err
 	}
@@ -62,10 +62,12 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) 
 	return err
 }
 
-// lastOf returns the number of the last printed record up to a given number, or 0.
+// lastOf returns the number of the record at a given number. When it is not printed, lastOf returns the number of the
+// last event, change or note before it, or 0.
 func lastOf(records []loop.Record, number int) (at int) {
 	for _, r := range records {
-		if r.N <= number && !r.IsHousekeeping() {
+		isPrinted := r.Is == loop.Note || !r.IsHousekeeping() && !r.IsEndOfWatch()
+		if isPrinted && (r.N == number || r.N < number && (r.Is != loop.Request || r.Changes())) {
 			at = r.N
 		}
 	}
@@ -75,15 +77,9 @@ func lastOf(records []loop.Record, number int) (at int) {
 // PrintKept writes the kept loop of a check, and marks the moment at which the program differed. Next, when set, is
 // called before each line.
 func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func() error) error {
-	p := loop.Printer{W: w}
-	for _, r := range records {
-		if r.Namespace != "" && !r.IsHousekeeping() {
-			p.Namespace = r.Namespace
-			break
-		}
-	}
+	p := loop.Printer{W: w, Namespace: j.Namespace}
 	fmt.Fprintf(w, "%s: %s, the last time\n", j.Exercise, map[bool]string{true: "passed", false: "failed"}[j.Passed])
-	outcome.Wrap(w, "", "what the program got and sent in "+j.Check+":")
+	outcome.Wrap(w, "", "what a user did, and what the program got and sent, in "+j.Check+":")
 	for _, r := range records {
 		if next != nil && !r.IsHousekeeping() {
 			if err := next(); err != nil {

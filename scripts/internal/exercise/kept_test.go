@@ -20,8 +20,10 @@ func TestTheLoopOfTheFailureIsKept(t *testing.T) {
 		return loop.Record{Is: loop.Request, N: n, By: program, Verb: "create", Resource: "services", Namespace: namespace,
 			Name: "web", Code: 201, Effect: "moved"}
 	}
-	ledger := []loop.Record{create(3, "a-1"), event(2, "a-1", "Service"), event(1, "b-1", "Deployment"), create(4, "b-1"),
-		event(5, "b-1", "ConfigMap"), create(6, "b-1"), event(7, "b-1", "MyWeb")}
+	read, note := create(6, "b-1"), loop.Record{Is: loop.Note, N: 3, Namespace: "a-1", Note: "an act of a"}
+	read.Verb, read.Code = "get", 404
+	ledger := []loop.Record{create(3, "a-1"), event(2, "a-1", "Service"), note, event(1, "b-1", "Deployment"), create(4, "b-1"),
+		event(5, "b-1", "ConfigMap"), read, create(8, "b-1"), event(9, "b-1", "MyWeb")}
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
 	f, err := loop.Create(path, 1<<20)
 	testkit.Must(t, err)
@@ -30,17 +32,18 @@ func TestTheLoopOfTheFailureIsKept(t *testing.T) {
 	}
 	testkit.Must(t, f.Close())
 	passed := Verdict{Check: "a", Verdict: "passed", Namespace: "a-1", End: 5}
-	failed := Verdict{Check: "b", Verdict: "failed", Reason: "expected …; but …", Namespace: "b-1", At: 5, End: 6}
+	failed := Verdict{Check: "b", Verdict: "failed", Reason: "expected …; but …", Namespace: "b-1", At: 7, End: 8}
 	c, e := Course{Checks: t.TempDir()}, Exercise{ID: "04.3"}
 	for name, test := range map[string]struct {
 		r    Report
 		want []string
 		not  string
 	}{
-		"a failure": {Report{Own: []Verdict{passed, failed}}, []string{"04.3: failed", "got and sent in b:",
+		"a failure": {Report{Own: []Verdict{passed, failed}}, []string{"04.3: failed", "got and sent, in b:",
 			"Deployment web DELETED delivered → ", "ConfigMap web DELETED delivered\n>>> here it differed: expected …; but …\n",
-			"create services web 201 moved"}, "MyWeb"},
-		"a success": {Report{Own: []Verdict{passed}}, []string{"04.3: passed", "Service web DELETED delivered"}, "ConfigMap"},
+			"create services web 201 moved"}, "an act of a"},
+		"its end":   {Report{Own: []Verdict{passed, failed}}, []string{"get services web 404"}, "MyWeb"},
+		"a success": {Report{Own: []Verdict{passed}}, []string{"04.3: passed", "Service web DELETED delivered", "an act of a"}, "ConfigMap"},
 	} {
 		testkit.Must(t, c.keep(t.Context(), e, path, &test.r))
 		if (len(test.r.Loop) == 1) != test.r.Passed() || !test.r.Kept {

@@ -70,7 +70,9 @@ const (
 // A feed sends records to a tab. It keeps at most one batch: when a tab is slow, the reading of the file waits.
 type feed struct {
 	connection *websocket.Conn
-	said       *translation.Translation
+	spoken
+	// namespace is the check's own namespace, which each text omits.
+	namespace string
 
 	mu      sync.Mutex
 	order   loop.Order
@@ -94,17 +96,18 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 	}
 	f.mu.Lock()
 	f.order.Note(r)
-	arrow := Arrow{Record: r, Text: r.Text(), Changes: r.Changes()}
-	by := cmp.Or(r.By.Name, "unknown")
+	arrow := Arrow{Record: r, Text: loop.Short(r.Text(), f.namespace), Changes: r.Changes()}
+	by := f.said.Say(cmp.Or(r.By.Name, "unknown"))
 	if r.By.PID != 0 {
 		by = fmt.Sprintf("%s (process %d)", by, r.By.PID)
 	}
 	event, ok := f.order.Before(r)
 	switch r.Is {
 	case loop.Note:
+		arrow.Text = f.exercises.SayWhole(arrow.Text)
 		arrow.Sentence = arrow.Text
 	case loop.Event:
-		arrow.Sentence = f.said.Sayf("%s was delivered to %s.", arrow.Text, by)
+		arrow.Sentence = strings.TrimSpace(f.said.Sayf("%s was delivered to %s.", arrow.Text, by) + " " + f.fields(r))
 	default:
 		sentences := []string{f.said.Sayf("%s sent %s.", by, arrow.Text)}
 		if r.Took > 0 {
@@ -113,10 +116,13 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 		if effect := effect(r); effect != "" {
 			sentences = append(sentences, f.said.Say(effect))
 		}
+		if fields := f.fields(r); fields != "" {
+			sentences = append(sentences, fields)
+		}
 		if ok {
 			arrow.Later = loop.Gap(r.Time.Sub(event.Time))
 			sentences = append(sentences, f.said.Sayf("Before it, by %s, %s was delivered: that is the order, not a cause.",
-				arrow.Later, event.Text()))
+				arrow.Later, loop.Short(event.Text(), f.namespace)))
 		}
 		arrow.Sentence = strings.Join(sentences, " ")
 	}
@@ -127,6 +133,14 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 		return f.flush(ctx)
 	}
 	return nil
+}
+
+// fields is a sentence about the fields that changed.
+func (f *feed) fields(r loop.Record) string {
+	if len(r.Fields) == 0 {
+		return ""
+	}
+	return f.said.Sayf("These fields differ from the version before: %s.", strings.Join(r.Fields, ", "))
 }
 
 // effects are sentences about the effect of a write.
@@ -175,12 +189,12 @@ func (f *feed) keepFlushing(ctx context.Context) {
 // records sends a tab the records of a source. The records of the local cluster continue. A tab that has lost its
 // connection connects again, and recognises the records that it has by their time and number.
 func (s *Server) records(w http.ResponseWriter, r *http.Request) {
-	paths, follow := []string{loop.Backup(s.Ledger), s.Ledger}, true
+	paths, follow, namespace := []string{loop.Backup(s.Ledger), s.Ledger}, true, ""
 	if name := r.PathValue("source"); name != clusterSource {
 		paths, follow = nil, false
 		for _, v := range s.verdicts() {
 			if v.Exercise == name {
-				paths = []string{loop.KeptOf(s.Course.Checks, name).Ledger()}
+				paths, namespace = []string{loop.KeptOf(s.Course.Checks, name).Ledger()}, v.Namespace
 			}
 		}
 	}
@@ -194,7 +208,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	}
 	defer connection.CloseNow()
 	ctx := connection.CloseRead(r.Context())
-	f := &feed{connection: connection, said: s.speaking(r).said}
+	f := &feed{connection: connection, spoken: s.speaking(r), namespace: namespace}
 	flushing, stop := context.WithCancel(ctx)
 	defer stop()
 	go f.keepFlushing(flushing)

@@ -276,6 +276,79 @@ func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 	says(t, ctx, ".loop-status", "paused at 20 of 20")
 }
 
+// writeReplay leaves the loop of a check in which a user deletes the ConfigMap of a MyWeb, and the program does not react.
+func (f *fixture) writeReplay(t *testing.T) {
+	t.Helper()
+	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	program, user := loop.Program{Name: "operator", PID: 7}, loop.Program{Name: loop.User}
+	web := loop.Record{Group: "example.com", Version: "v1", Resource: "mywebs", Kind: "MyWeb", UID: "w"}
+	child := loop.Record{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", UID: "c",
+		Shown: loop.Shown{Owners: []string{"w"}, Facts: []string{"owner: MyWeb web (controller)"}}}
+	gone := child
+	gone.UID, gone.Shown = "", loop.Shown{}
+	request := func(r loop.Record, by loop.Program, verb string, code int) loop.Record {
+		r.Is, r.By, r.Verb, r.Code, r.Effect = loop.Request, by, verb, code, "moved"
+		return r
+	}
+	event := func(r loop.Record, kind string) loop.Record {
+		r.Is, r.By, r.Type = loop.Event, program, kind
+		return r
+	}
+	served := web
+	served.Subresource, served.Shown = "status", loop.Shown{Facts: []string{"generation 1, observedGeneration 1", "Available=True"},
+		Fields: []string{"status.a", "status.b", "status.c", "status.d"}}
+	records := []loop.Record{request(web, user, "create", 201), event(web, "ADDED"), request(child, program, "create", 201),
+		request(served, program, "update", 200), request(gone, user, "delete", 200),
+		{Is: loop.Note, By: loop.Program{Name: "the lab"}, Note: "the operator was stopped and started again"},
+		event(served, "MODIFIED")}
+	for i := range records {
+		r := &records[i]
+		r.N, r.Time, r.Namespace, r.Name = i+1, begin.Add(time.Duration(i)*time.Second), "behaviour-05-6mgdx", "web"
+	}
+	testkit.Must(t, loop.KeptOf(f.Course.Checks, "04.1").Write(records, loop.Judgement{Exercise: "04.1",
+		Check: "behaviour/05-deleted-configmap", Message: "it is not back", At: 5, Namespace: "behaviour-05-6mgdx"}))
+}
+
+func TestTheReplayBeginsAtTheCause(t *testing.T) {
+	f := start(t)
+	f.writeReplay(t)
+	ctx := f.browser(t)
+	replay := `//button[contains(text(), "step by step")]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(replay), chromedp.Click(replay))
+	says(t, ctx, now, "delete configmaps web 200 moveda user")
+	says(t, ctx, now+" .mark", "✗ here it differed: it is not back")
+	says(t, ctx, ".loop-status", "paused at 5 of 7")
+	says(t, ctx, ".loop-status", "in the namespace behaviour-05-6mgdx")
+	tree := func() (text string) {
+		do(t, ctx, chromedp.Evaluate(`document.querySelector(".side").textContent`, &text))
+		return text
+	}
+	const heading = "Objects after this arrow, as events and answers showed them"
+	const ready = "MyWeb webgeneration 1, observedGeneration 1Available=True"
+	if got := tree(); !strings.HasPrefix(got, heading+ready+"Act") || isVisible(t, ctx, ".acts") {
+		t.Errorf("after the deletion the tree is %q", got)
+	}
+	do(t, ctx, chromedp.Focus(".arrows"), chromedp.KeyEvent(kb.ArrowLeft))
+	says(t, ctx, now, "update mywebs/status web 200 moved")
+	says(t, ctx, now+" .fields", "changed status.a, status.b, status.c and 1 more")
+	says(t, ctx, ".loop-detail", "These fields differ from the version before: status.a, status.b, status.c, status.d.")
+	if got := tree(); !strings.HasPrefix(got, heading+ready+"ConfigMap webowner: MyWeb web (controller)") {
+		t.Errorf("before the deletion the tree is %q", got)
+	}
+	do(t, ctx, chromedp.KeyEvent(kb.Home))
+	says(t, ctx, ".loop-status", "paused at 1 of 7")
+	if got := tree(); !strings.HasPrefix(got, heading+"MyWeb webAct") {
+		t.Errorf("at the beginning the tree is %q", got)
+	}
+	do(t, ctx, chromedp.KeyEvent(kb.End))
+	says(t, ctx, now, "MyWeb web MODIFIED")
+	var arrows string
+	do(t, ctx, chromedp.Evaluate(`document.querySelector(".loop-lanes").textContent`, &arrows))
+	if strings.Contains(arrows, "6mgdx") || !strings.Contains(arrows, "the operator was stopped and started againthe lab") {
+		t.Errorf("the arrows are %q", arrows)
+	}
+}
+
 func TestTheLoopByKeyboardAlone(t *testing.T) {
 	f := startDemo(t)
 	ctx := f.browser(t)

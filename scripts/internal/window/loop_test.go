@@ -140,6 +140,32 @@ func TestACreateIsNotAChange(t *testing.T) {
 	}
 }
 
+// TestACheckIsToldWithoutItsNamespace has what a user did, which fields changed, and an act without a request.
+func TestACheckIsToldWithoutItsNamespace(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	kept := loop.KeptOf(f.Course.Checks, "04.1")
+	r := loop.Record{Resource: "configmaps", Kind: "ConfigMap", Namespace: "check-x7", Name: "web",
+		Shown: loop.Shown{Fields: []string{"data.a", "data.b"}}}
+	user, event := r, r
+	user.N, user.Is, user.Verb, user.Code, user.Effect, user.By.Name = 1, loop.Request, "patch", 200, "moved", loop.User
+	event.N, event.Is, event.Type, event.By.Name = 2, loop.Event, "MODIFIED", "work"
+	note := loop.Record{Is: loop.Note, N: 3, Namespace: "check-x7", Note: "the operator was stopped and started again"}
+	testkit.Must(t, kept.Write([]loop.Record{user, event, note}, loop.Judgement{Exercise: "04.1", Namespace: "check-x7"}))
+	all := f.records(t, "04.1", func(m feedMessage, _ []Arrow) bool { return m.End })
+	var got []string
+	for _, a := range all {
+		got = append(got, a.Text, a.Sentence)
+	}
+	const fields = "These fields differ from the version before: data.a, data.b."
+	want := []string{"patch configmaps web 200 moved",
+		"a user sent patch configmaps web 200 moved. It changed the object. " + fields,
+		"ConfigMap web MODIFIED", "ConfigMap web MODIFIED was delivered to work. " + fields, note.Note, note.Note}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWithoutAClusterTheLoopSaysWhatToDo(t *testing.T) {
 	f := start(t)
 	f.enter(t)

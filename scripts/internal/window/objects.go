@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/process"
 )
 
@@ -124,7 +125,7 @@ func (s *Server) loopState(w http.ResponseWriter, r *http.Request) {
 
 // identity returns the UID of a namespace that each cluster has, or nothing when the API server does not answer.
 func identity(ctx context.Context, reader Reader) string {
-	var namespace item
+	var namespace loop.Object
 	data, err := reader.Get(ctx, "/api/v1/namespaces/kube-system")
 	if err == nil {
 		_ = json.Unmarshal(data, &namespace)
@@ -151,23 +152,10 @@ func listAll(ctx context.Context, reader Reader, resources, paths []string) (all
 	return all, nil
 }
 
-// An item of a list of objects.
-type item struct {
-	Metadata struct {
-		Name, Namespace, UID, DeletionTimestamp string
-		Generation                              int64
-		OwnerReferences                         []struct {
-			Kind, Name, UID string
-			Controller      bool
-		}
-	}
-	Status json.RawMessage
-}
-
 func listed(resource string, data []byte) (all []Object, err error) {
 	var list struct {
 		Kind  string
-		Items []item
+		Items []loop.Object
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, err
@@ -177,54 +165,13 @@ func listed(resource string, data []byte) (all []Object, err error) {
 	for _, item := range list.Items {
 		m := item.Metadata
 		o := Object{Resource: resource, Kind: strings.TrimSuffix(list.Kind, "List"), Namespace: m.Namespace, Name: m.Name,
-			UID: m.UID, Custom: custom, Facts: item.facts()}
-		for _, owner := range m.OwnerReferences {
-			o.Owners = append(o.Owners, owner.UID)
-		}
+			UID: m.UID, Custom: custom, Facts: item.Facts(), Owners: item.Owners()}
 		if len(o.Owners) == 0 && !custom {
 			o.Facts = append(o.Facts, "no owner")
 		}
 		all = append(all, o)
 	}
 	return all, nil
-}
-
-// facts describes the status that an object reports, in words.
-func (i item) facts() (all []string) {
-	var status struct {
-		ObservedGeneration int64
-		Conditions         []struct{ Type, Status, Reason string }
-	}
-	_ = json.Unmarshal(i.Status, &status) // the status of an unknown kind may have other fields
-	m := i.Metadata
-	if m.Generation > 0 {
-		text := fmt.Sprintf("generation %d", m.Generation)
-		if status.ObservedGeneration > 0 {
-			text += fmt.Sprintf(", observedGeneration %d", status.ObservedGeneration)
-			if status.ObservedGeneration != m.Generation {
-				text += " (behind)"
-			}
-		}
-		all = append(all, text)
-	}
-	if m.DeletionTimestamp != "" {
-		all = append(all, "is being deleted")
-	}
-	for _, owner := range m.OwnerReferences {
-		text := "owner: " + owner.Kind + " " + owner.Name
-		if owner.Controller {
-			text += " (controller)"
-		}
-		all = append(all, text)
-	}
-	for _, c := range status.Conditions {
-		text := c.Type + "=" + c.Status
-		if c.Reason != "" {
-			text += " (" + c.Reason + ")"
-		}
-		all = append(all, text)
-	}
-	return all
 }
 
 // related returns the custom resources, the objects that have or are an owner, and the objects with the name of a

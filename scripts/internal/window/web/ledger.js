@@ -4,7 +4,8 @@
 /**
  * An arrow, as the server sends it.
  * @typedef {{is: "event" | "request" | "note", n: number, time: string, by?: Program, group?: string, version?: string,
- *   resource: string, namespace?: string, name?: string, uid?: string, verb?: string, code?: number, effect?: string, took?: number,
+ *   resource: string, subresource?: string, kind?: string, namespace?: string, name?: string, uid?: string, type?: string,
+ *   verb?: string, code?: number, effect?: string, took?: number, facts?: string[], owners?: string[], fields?: string[],
  *   text: string, sentence: string, changes?: boolean, later?: string}} Entry
  * @typedef {{name?: string, pid?: number, executable?: string}} Program
  */
@@ -37,6 +38,28 @@ export class Ledger {
   }
 
   /**
+   * Returns the objects after an arrow, as the events and the answers until then have shown them.
+   * @param {Entry} last
+   * @returns {import("./objects.js").Thing[]}
+   */
+  objectsAt(last) {
+    /** @type {Map<string, import("./objects.js").Thing>} */
+    const objects = new Map();
+    for (const entry of this.all) {
+      if (isLater(entry, last)) break;
+      const key = `${resourceOf(entry)} ${entry.namespace}/${entry.name}`;
+      if (!entry.namespace || !entry.name || ["events", "leases"].includes(entry.resource)) continue;
+      if (showsEnd(entry)) objects.delete(key);
+      else if (showsObject(entry)) {
+        const facts = [...entry.facts ?? [], ...entry.owners || isCustom(entry) ? [] : ["no owner"]];
+        objects.set(key, { resource: resourceOf(entry), kind: entry.kind || entry.resource, namespace: entry.namespace, name: entry.name,
+          uid: entry.uid ?? "", custom: isCustom(entry), facts, owners: entry.owners });
+      }
+    }
+    return [...objects.values()];
+  }
+
+  /**
    * Returns the names that several running programs share. After a restart, a program has another process, but the
    * records of the two processes do not alternate.
    * @returns {Set<string>}
@@ -65,6 +88,27 @@ export class Ledger {
     return new Set(watching.map(nameOf).filter((name) => name !== "kubectl"));
   }
 }
+
+/**
+ * Reports whether an event or the answer to a write shows an object as it then was.
+ * @param {Entry} entry
+ */
+function showsObject(entry) {
+  if (entry.is === "event") return entry.type === "ADDED" || entry.type === "MODIFIED";
+  return entry.changes && entry.uid && entry.effect && (!entry.subresource || entry.subresource === "status");
+}
+
+/**
+ * Reports whether an event or an answer shows that an object is gone. An object with finalizers is deleted later.
+ * @param {Entry} entry
+ */
+const showsEnd = (entry) => entry.type === "DELETED" || entry.verb === "delete" && entry.effect === "moved" && !entry.uid;
+
+/** @param {Entry} entry */
+const isCustom = ({ group = "" }) => group.includes(".") && !group.endsWith(".k8s.io");
+
+/** @param {Entry} entry */
+export const resourceOf = (entry) => `${entry.group ?? ""}/${entry.version}/${entry.resource}`;
 
 /** @param {Entry} entry */
 const keyOf = (entry) => `${entry.time} ${entry.n}`;

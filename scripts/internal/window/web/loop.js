@@ -8,7 +8,8 @@ import { clockOf, gap, isLease, isRead, isUnanswered, Ledger, nameAndProcess, na
 import { Objects } from "./objects.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
-/** @typedef {{exercise: string, passed: boolean, check: string, message: string, at?: number, time: string}} Verdict */
+/** @typedef {{exercise: string, passed: boolean, check: string, message: string, at?: number, namespace?: string,
+ *    time: string}} Verdict */
 
 const cluster = "cluster";
 // How many arrows before and after the chosen arrow are drawn.
@@ -169,7 +170,7 @@ export class Loop {
   /** Returns the arrow at which a check differed, or the last one. */
   marked() {
     const verdict = this.verdict();
-    return verdict && (this.ledger.all.find((entry) => entry.n === verdict.at) ?? this.arrows().at(-1));
+    return verdict && this.arrows().findLast((entry) => !verdict.at || entry.n <= verdict.at);
   }
 
   /**
@@ -296,6 +297,7 @@ export class Loop {
       const entry = this.at;
       this.detail.append(" ", button(t("Its YAML"), "Enter", () => this.objects.open(entry)));
     }
+    if (this.source !== cluster) this.objects.showPast(this.at ? this.ledger.objectsAt(this.at) : []);
     this.tell(arrows, here);
     if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
     this.follow();
@@ -316,7 +318,7 @@ export class Loop {
       arrows.length ? t("{1} at {2} of {3}", name, here + 1, arrows.length) : t("nothing has passed yet"),
       reads ? t("{1} reads folded", reads) : "", leases ? t("{1} records of leases folded", leases) : "",
       verdict ? `${verdict.passed ? t("✓ passed") : t("✗ failed")} ${verdict.check}` : "",
-      this.source === cluster ? "" : t("the lab's changes are not drawn; objects are those of the local cluster now")];
+      verdict?.namespace ? t("in the namespace {1}", verdict.namespace) : ""];
     const text = words.filter(Boolean).join(" · ");
     if (this.status.textContent !== text) this.status.textContent = text;
     this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? t("Go live") : t("Pause");
@@ -336,8 +338,9 @@ export class Loop {
     const line = element("span", { class: `line ${toRight ? "right" : "left"}` });
     label.style.gridColumn = `${lane < 0 ? 2 : 3} / -1`;
     line.style.gridColumn = lane < 0 ? "2 / 3" : `3 / ${lane + 4}`;
-    const by = entry.is === "event" ? t("delivered") : lane >= 0 && entry.later ? t("{1} later", entry.later) : nameOf(entry);
+    const by = entry.is === "event" ? t("delivered") : lane >= 0 && entry.later ? t("{1} later", entry.later) : speakerOf(entry);
     label.append(element("span", { class: "by" }, by));
+    if (entry.fields) label.append(element("span", { class: "fields" }, fieldsOf(entry.fields)));
     const row = element("li", { role: "option", class: `arrow ${kindOf(entry)} ${later ? "later" : ""}`,
       "aria-selected": String(entry === this.at), ...(entry === this.at ? { id: "arrow-now" } : {}),
       click: () => {
@@ -367,6 +370,16 @@ export class Loop {
 
 /** @param {Entry} entry */
 const sentenceOf = (entry) => `${clockOf(entry)}: ${entry.sentence}`;
+
+/** @param {Entry} entry */
+const speakerOf = (entry) => ({ "a user": t("a user"), "the lab": t("the lab") })[nameOf(entry)] ?? nameOf(entry);
+
+/** @param {string[]} fields */
+function fieldsOf(fields) {
+  const most = 3;
+  const some = fields.slice(0, most).join(", ");
+  return fields.length > most ? t("changed {1} and {2} more", some, fields.length - most) : t("changed {1}", some);
+}
 
 /** @param {Entry} entry */
 function kindOf(entry) {

@@ -3,7 +3,7 @@
 
 import { load } from "./connection.js";
 import { element, showState, t } from "./dom.js";
-import { nameAndProcess } from "./ledger.js";
+import { nameAndProcess, resourceOf } from "./ledger.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
 /** @typedef {import("./ledger.js").Ledger} Ledger */
@@ -33,6 +33,8 @@ export class Objects {
     this.drawn = "";
     this.busy = false;
     this.again = false;
+    this.past = false; // the tree is that of an arrow
+    this.heading = element("h2");
     this.tree = element("div", { class: "tree" });
     this.acts = element("div", { class: "acts" });
     this.verdict = element("div", { class: "verdict", role: "status" });
@@ -42,8 +44,7 @@ export class Objects {
       keydown: (event) => /** @type {KeyboardEvent} */ (event).key === "Escape" && this.close() },
       element("header", {}, this.title, element("button", { type: "button", click: () => this.close() }, t("Close"))), this.body);
     this.user = element("div", {}, element("h2", {}, t("Act as a user")), this.acts, this.verdict);
-    this.side = element("div", { class: "side" }, element("h2", {}, t("Objects of the local cluster, now")), this.tree,
-      this.user);
+    this.side = element("div", { class: "side" }, this.heading, this.tree, this.user);
     this.place = element("section", { class: "loop-objects", "aria-label": t("Objects") }, this.side, this.yaml);
   }
 
@@ -59,6 +60,7 @@ export class Objects {
       this.busy = false;
       if (this.again) this.refresh(ledger);
     }, 500);
+    this.past = false;
     const query = new URLSearchParams();
     const namespaced = ledger.all.filter((entry) => entry.namespace && entry.version && !["events", "leases"].includes(entry.resource));
     for (const resource of new Set(namespaced.map(resourceOf))) query.append("resource", resource);
@@ -70,6 +72,7 @@ export class Objects {
     const answer = await load(`/loop/state?${query}`);
     /** @type {{objects: Thing[], programs: Program[], cluster?: string, away?: string}} */
     const state = answer.ok ? await answer.json() : { objects: [], programs: [], away: t("The window's server does not answer.") };
+    if (this.past) return; // another source was chosen meanwhile
     this.away = state.away ?? "";
     this.all = state.objects;
     this.programs = state.programs.filter((one) => one.executable === processes.get(one.pid)?.executable)
@@ -82,8 +85,23 @@ export class Objects {
     this.onRead(state.cluster ?? "");
   }
 
+  /**
+   * Shows the objects of an arrow. They have no YAML, and no user changes them.
+   * @param {Thing[]} some
+   */
+  showPast(some) {
+    this.past = true;
+    this.away = "";
+    this.all = some;
+    this.programs = [];
+    this.draw();
+  }
+
   draw() {
-    const now = JSON.stringify([this.all, this.programs.map((one) => one.pid), this.name, this.away]);
+    this.heading.textContent = this.past ? t("Objects after this arrow, as events and answers showed them")
+      : t("Objects of the local cluster, now");
+    this.user.hidden = this.past;
+    const now = JSON.stringify([this.past, this.all, this.programs.map((one) => one.pid), this.name, this.away]);
     if (now === this.drawn) return; // the focus stays where it is
     this.drawn = now;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
@@ -105,9 +123,10 @@ export class Objects {
   branch(some) {
     return element("ul", {}, ...some.map((one) => {
       const below = this.all.filter((other) => other.owners?.includes(one.uid));
-      const item = element("li", {}, element("button", { type: "button", class: "plain", "data-key": nameOf(one),
+      const name = [element("b", {}, one.kind), ` ${one.name}`];
+      const item = element("li", {}, this.past ? element("span", {}, ...name) : element("button", { type: "button", class: "plain", "data-key": nameOf(one),
         ...(one === this.chosen() ? { "aria-current": "true" } : {}), click: () => this.choose(one.resource, one.namespace, one.name) },
-        element("b", {}, one.kind), ` ${one.name}`), element("div", { class: "facts" },
+        ...name), element("div", { class: "facts" },
         ...(one.facts ?? []).map((fact) => element("span", {}, fact))));
       if (below.length) item.append(this.branch(below));
       return item;
@@ -221,9 +240,6 @@ export class Objects {
     if (focused) /** @type {HTMLElement | null} */ (this.tree.querySelector("[aria-current]"))?.focus();
   }
 }
-
-/** @param {Entry} entry */
-const resourceOf = (entry) => `${entry.group ?? ""}/${entry.version}/${entry.resource}`;
 
 /** @param {{resource: string, namespace?: string, name: string}} one */
 const nameOf = (one) => `${one.resource} ${one.namespace ?? ""}/${one.name}`;

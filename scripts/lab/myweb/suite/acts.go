@@ -2,21 +2,26 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/state"
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // An act is what a user did, or the lab in the place of a user. n and mark are the newest record and the newest entry of
@@ -26,12 +31,48 @@ type act struct {
 	n, mark int
 }
 
-// Act notes what happens next. The outcome of a failed check has the last act before the failure.
+// Act notes what happens next, also in the loop. The outcome of a failed check has the last act before the failure.
 func (t *T) Act(format string, args ...any) {
-	next := act{fmt.Sprintf(format, args...), t.Fixture.Ledger.Newest(), t.Mark()}
+	l, text := t.Fixture.Ledger, fmt.Sprintf(format, args...)
+	t.begin(text)
+	l.Bypassed(l.Bypass(loop.Record{Is: loop.Note, By: loop.Program{Name: "the lab"}, Namespace: t.Namespace, Note: text}), nil)
+}
+
+// begin makes a text the last act.
+func (t *T) begin(text string) {
+	next := act{text, t.Fixture.Ledger.Newest(), t.Mark()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.act = next
+}
+
+// asUser sends a request of a user, which is the last act, and records the request in the loop.
+func (t *T) asUser(text, verb, resource, name string, send func() (*unstructured.Unstructured, error)) (
+	*unstructured.Unstructured, error) {
+	t.begin(text)
+	l := t.Fixture.Ledger
+	resource, subresource, _ := strings.Cut(resource, "/")
+	gvr := GVR(resource)
+	r := l.Bypass(loop.Record{Is: loop.Request, By: loop.Program{Name: loop.User}, Verb: verb, Group: gvr.Group,
+		Version: gvr.Version, Resource: gvr.Resource, Subresource: subresource, Namespace: t.Namespace, Name: name})
+	u, err := send()
+	r.Took = float64(time.Since(r.Time)) / float64(time.Millisecond)
+	var refused apierrors.APIStatus
+	switch {
+	case errors.As(err, &refused):
+		r.Code = int(refused.Status().Code)
+	case err == nil && verb == wire.Create:
+		r.Code, r.Effect = http.StatusCreated, string(ledger.Moved)
+	case err == nil:
+		r.Code, r.Effect = http.StatusOK, string(ledger.Moved)
+	}
+	var content []byte
+	if u != nil {
+		r.UID, r.ResourceVersion = string(u.GetUID()), u.GetResourceVersion()
+		content, _ = u.MarshalJSON() // without it, the record has no description
+	}
+	l.Bypassed(r, content)
+	return u, err
 }
 
 // reactionTo describes what the operator got and sent after an act.

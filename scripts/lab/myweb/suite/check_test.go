@@ -3,19 +3,26 @@ package suite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
@@ -204,6 +211,33 @@ func TestWhatFollowedAnAct(t *testing.T) {
 		if o.Did != "a user deleted ConfigMap web" || o.Reaction != want {
 			t.Errorf("%s: %s, want %s", o.Did, o.Reaction, want)
 		}
+	}
+}
+
+// TestTheLoopHasWhatAUserDid has a request of a user that does not pass the proxy, its event, and an act without a
+// request.
+func TestTheLoopHasWhatAUserDid(t *testing.T) {
+	var lines []string
+	o := outcomeOf(t, time.Minute, func(t *T) {
+		l := t.Fixture.Ledger
+		l.Copy(func(r loop.Record) { lines = append(lines, fmt.Sprint(r.N, " ", r.Text(), " ", r.Owners)) })
+		_, err := t.asUser("a user created ConfigMap web", wire.Create, ConfigMaps, "web", func() (*unstructured.Unstructured, error) {
+			l.Deliver(l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: ConfigMaps}, nil),
+				[]wire.Event{{Type: "ADDED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check", Name: "web"}}})
+			return &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "metadata": map[string]any{
+				"uid": "u", "resourceVersion": "7", "ownerReferences": []any{map[string]any{"uid": "o"}}}}}, nil
+		})
+		t.Must(err, "create")
+		_, err = t.asUser("", wire.Delete, ConfigMaps, "web", func() (*unstructured.Unstructured, error) {
+			return nil, apierrors.NewNotFound(schema.GroupResource{}, "web")
+		})
+		t.Act("the operator was stopped and started again")
+		t.Must(err, "delete")
+	})
+	want := []string{"3 ConfigMap check/web ADDED []", "1 create configmaps check/web 201 moved [o]",
+		"4 delete configmaps check/web 404 []", "5 the operator was stopped and started again []"}
+	if diff := cmp.Diff(want, lines); diff != "" || o.Did != "the operator was stopped and started again" || o.At != 5 {
+		t.Errorf("after %q, at %d: %s", o.Did, o.At, diff)
 	}
 }
 

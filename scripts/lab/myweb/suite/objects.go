@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // Resources, as the ledger names them: of the MyWebs, of their status, and of their children.
@@ -64,12 +65,14 @@ const user = "user"
 
 // Make creates a child's kind of object, as a user does.
 func (t *T) Make(resource string, o metav1.Object) *unstructured.Unstructured {
-	t.Act("a user created %s %s", KindOf[resource], o.GetName())
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	t.Must(err, "encode "+o.GetName())
 	u := &unstructured.Unstructured{Object: object}
 	u.SetGroupVersionKind(GVR(resource).GroupVersion().WithKind(KindOf[resource]))
-	u, err = t.Objects(resource).Create(t.ctx, u, metav1.CreateOptions{FieldManager: user})
+	text := fmt.Sprintf("a user created %s %s", KindOf[resource], o.GetName())
+	u, err = t.asUser(text, wire.Create, resource, o.GetName(), func() (*unstructured.Unstructured, error) {
+		return t.Objects(resource).Create(t.ctx, u, metav1.CreateOptions{FieldManager: user})
+	})
 	t.Must(err, "create "+KindOf[resource]+" "+o.GetName())
 	return u
 }
@@ -85,8 +88,10 @@ func (t *T) EditBy(resource, name string, operations any) {
 }
 
 func (t *T) edit(resource, name string, how types.PatchType, patch string) {
-	t.Act("a user changed %s %s by %.100s", KindOf[resource], name, patch)
-	_, err := t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
+	text := fmt.Sprintf("a user changed %s %s by %.100s", KindOf[resource], name, patch)
+	_, err := t.asUser(text, wire.Patch, resource, name, func() (*unstructured.Unstructured, error) {
+		return t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
+	})
 	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
 }
 
@@ -97,12 +102,15 @@ func (t *T) Set(resource, name, pointer string, value any) {
 
 // Remove requests the deletion of an object, with a propagation if one is given.
 func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
-	t.Act("a user deleted %s %s", KindOf[resource], name)
 	var options metav1.DeleteOptions
 	if len(how) > 0 {
 		options.PropagationPolicy = &how[0]
 	}
-	t.Must(t.Objects(resource).Delete(t.ctx, name, options), "delete "+resource+" "+name)
+	text := fmt.Sprintf("a user deleted %s %s", KindOf[resource], name)
+	_, err := t.asUser(text, wire.Delete, resource, name, func() (*unstructured.Unstructured, error) {
+		return nil, t.Objects(resource).Delete(t.ctx, name, options)
+	})
+	t.Must(err, "delete "+resource+" "+name)
 }
 
 // AwaitGone returns when an object is gone.

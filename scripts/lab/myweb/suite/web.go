@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // A Web is a MyWeb as the lab sees it from outside.
@@ -89,12 +91,12 @@ func (t *T) Create(name string, spec WebSpec) *Web {
 
 // TryCreate is Create that returns the error.
 func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
-	t.Act("a user created MyWeb %s", name)
 	u, err := NewWeb(name, spec)
 	if err != nil {
 		return nil, err
 	}
-	made, err := t.Objects(Resource).Create(t.ctx, u, metav1.CreateOptions{})
+	made, err := t.asUser("a user created MyWeb "+name, wire.Create, Resource, name,
+		func() (*unstructured.Unstructured, error) { return t.Objects(Resource).Create(t.ctx, u, metav1.CreateOptions{}) })
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +150,10 @@ func asWeb(u *unstructured.Unstructured) (*Web, error) {
 
 // Patch changes a MyWeb by a JSON merge patch, such as {"spec":{"replicas":2}}.
 func (t *T) Patch(name, patch string) *Web {
-	t.Act("a user changed MyWeb %s by %.100s", name, patch)
-	u, err := t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	u, err := t.asUser(fmt.Sprintf("a user changed MyWeb %s by %.100s", name, patch), wire.Patch, Resource, name,
+		func() (*unstructured.Unstructured, error) {
+			return t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		})
 	t.Must(err, "patch MyWeb "+name)
 	web, err := asWeb(u)
 	t.Must(err, "read MyWeb "+name)
@@ -158,8 +162,10 @@ func (t *T) Patch(name, patch string) *Web {
 
 // Falsify writes a status, as any client with the permission can.
 func (t *T) Falsify(name, patch string) {
-	t.Act("another client wrote the status of MyWeb %s: %.100s", name, patch)
-	_, err := t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	text := fmt.Sprintf("another client wrote the status of MyWeb %s: %.100s", name, patch)
+	_, err := t.asUser(text, wire.Patch, StatusResource, name, func() (*unstructured.Unstructured, error) {
+		return t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	})
 	t.Must(err, "falsify the status of "+name)
 }
 

@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// TestARecordShowsWhatChanged has a version that its event and the answer to its writer report, in both orders, and a
+// Secret, of which no value is recorded.
+func TestARecordShowsWhatChanged(t *testing.T) {
+	const first = `{"kind":"Secret","metadata":{"name":"a","uid":"u","resourceVersion":"8","generation":1,
+		"ownerReferences":[{"kind":"Web","name":"w","uid":"o","controller":true}]},"data":{"key":"b25l"}}`
+	const second = `{"metadata":{"name":"a","uid":"u","resourceVersion":"9","generation":2,
+		"ownerReferences":[{"kind":"Web","name":"w","uid":"o","controller":true}]},"data":{"key":"dHdv"},
+		"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"True"}]}}`
+	const third = `{"metadata":{"name":"a","uid":"u","resourceVersion":"10","managedFields":[{}]},"data":null}`
+	var records []loop.Record
+	l := New(nil)
+	l.Copy(func(r loop.Record) { records = append(records, r) })
+	watch := l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: "secrets"}, nil)
+	deliver := func(kind, version string) {
+		l.Deliver(watch, []wire.Event{{Type: kind, Object: wire.Object{Kind: "Secret", Name: "a", UID: "u", ResourceVersion: version}}})
+	}
+	write := func(version string, effect Effect) {
+		id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "secrets", Name: "a"}, nil)
+		l.Change(id, func(e *Entry) { e.Code, e.Effect, e.UID, e.ResourceVersion = 200, effect, "u", version })
+		l.End(id)
+	}
+	for _, content := range []string{first, second, second, `{"kind":"Status"}`, "no JSON"} {
+		l.Describe([]byte(content))
+	}
+	deliver("ADDED", "8")
+	deliver("MODIFIED", "9")
+	write("9", Moved)
+	write("9", Same)
+	deliver("MODIFIED", "7") // a version that did not pass
+	l.Describe([]byte(third))
+	write("10", Moved)
+	owners := []string{"o"}
+	facts := []string{"generation 2, observedGeneration 1 (behind)", "owner: Web w (controller)", "Ready=True"}
+	fields := []string{"data.key", "status.conditions[Ready].status", "status.conditions[Ready].type", "status.observedGeneration"}
+	want := []loop.Shown{{Facts: []string{"generation 1", "owner: Web w (controller)"}, Owners: owners},
+		{Facts: facts, Owners: owners, Fields: fields}, {Facts: facts, Owners: owners, Fields: fields},
+		{Facts: facts, Owners: owners}, {}, {Fields: []string{"data.key", "metadata.ownerReferences[w]",
+			"status.conditions[Ready].status", "status.conditions[Ready].type", "status.observedGeneration"}}}
+	var got []loop.Shown
+	for _, r := range records {
+		got = append(got, r.Shown)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || records[0].Kind != "Secret" {
+		t.Errorf("%s: %s", records[0].Kind, diff)
+	}
+	l.Describe([]byte(`{"metadata":{"uid":"u","resourceVersion":"11","managedFields":[{},{}]}}`))
+	l.Describe([]byte(`{"metadata":{"uid":"u","resourceVersion":"12","managedFields":[{}]}}`))
+	write("12", Moved)
+	if diff := cmp.Diff([]string{"metadata.managedFields"}, records[len(records)-1].Fields); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,89 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// An Object has the parts of an object that describe it, without its data.
+type Object struct {
+	Kind     string
+	Metadata struct {
+		Name, Namespace, UID, ResourceVersion, DeletionTimestamp string
+		Generation                                               int64
+		OwnerReferences                                          []struct {
+			Kind, Name, UID string
+			Controller      bool
+		}
+	}
+	Status json.RawMessage
+}
+
+// Owners returns the UIDs of the object's owners.
+func (o Object) Owners() (all []string) {
+	for _, owner := range o.Metadata.OwnerReferences {
+		all = append(all, owner.UID)
+	}
+	return all
+}
+
+// Facts describes the owners of an object, and the status that it reports, each in some words.
+func (o Object) Facts() (all []string) {
+	var status struct {
+		ObservedGeneration int64
+		Conditions         []struct{ Type, Status, Reason string }
+	}
+	_ = json.Unmarshal(o.Status, &status) // the status of an unknown kind may have other fields
+	m := o.Metadata
+	if m.Generation > 0 {
+		text := fmt.Sprintf("generation %d", m.Generation)
+		if status.ObservedGeneration > 0 {
+			text += fmt.Sprintf(", observedGeneration %d", status.ObservedGeneration)
+			if status.ObservedGeneration != m.Generation {
+				text += " (behind)"
+			}
+		}
+		all = append(all, text)
+	}
+	if m.DeletionTimestamp != "" {
+		all = append(all, "is being deleted")
+	}
+	for _, owner := range m.OwnerReferences {
+		text := "owner: " + owner.Kind + " " + owner.Name
+		if owner.Controller {
+			text += " (controller)"
+		}
+		all = append(all, text)
+	}
+	for _, c := range status.Conditions {
+		text := c.Type + "=" + c.Status
+		if c.Reason != "" {
+			text += " (" + c.Reason + ")"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// Shown is what a record shows of its object.
+type Shown struct {
+	// Facts describe the owners of the object and the status that it reports.
+	Facts []string `json:"facts,omitempty"`
+	// Owners has the UIDs of the object's owners.
+	Owners []string `json:"owners,omitempty"`
+	// Fields are the paths of the fields that differ from the version before, as far as the proxy knows that version.
+	Fields []string `json:"fields,omitempty"`
+}
+
+// mostShown is the number of texts of each kind that a record has. A client may have chosen them.
+const mostShown = 16
+
+func (s *Shown) cut() {
+	for _, list := range []*[]string{&s.Facts, &s.Owners, &s.Fields} {
+		some := (*list)[:min(len(*list), mostShown)]
+		for i := range some {
+			some[i] = Cut(some[i])
+		}
+		*list = some
+	}
+}
