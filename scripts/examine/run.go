@@ -77,6 +77,19 @@ type run struct {
 
 	report  *Report
 	current experiment
+
+	prefix    string // of the namespaces of trials
+	specified bool   // a specification names the children
+	// found, when set, gets each finding. An error ends the experiments.
+	found   func(Finding) error
+	stopped error
+}
+
+// newRun makes a run without a fixture.
+func newRun(ctx context.Context, t *target, o Options) *run {
+	return &run{ctx: ctx, target: t, options: o, fields: map[child][]path{}, report: newReport(t), prefix: "examine-",
+		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
+		deleted: map[string]bool{}, lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: t.Period.Duration}
 }
 
 // Run examines a subject. When ctx ends, it returns the results so far, with the error.
@@ -96,10 +109,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	begin := time.Now()
-	r := &run{ctx: ctx, target: t, options: o, fields: map[child][]path{},
-		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
-		deleted: map[string]bool{}, lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
-	r.report = newReport(t)
+	r := newRun(ctx, t, o)
 	remove, err := t.build(ctx)
 	if err != nil {
 		return nil, err
@@ -133,6 +143,9 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if err := r.prepare(watching); err != nil {
 		return nil, r.withoutSecrets(err)
 	}
+	if err := r.undisturbed(); err != nil {
+		return nil, r.withoutSecrets(err)
+	}
 	err = r.all(chosen)
 	r.report.Took = time.Since(begin).Round(time.Second)
 	r.report.Interrupted = ctx.Err() != nil
@@ -158,7 +171,7 @@ func choose(s Subject, only []string) (chosen []experiment, err error) {
 	return chosen, nil
 }
 
-// prepare starts the operator, and learns from undisturbed runs. The work that it starts ends with watching.
+// prepare starts the operator. The work that it starts ends with watching.
 func (r *run) prepare(watching context.Context) error {
 	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(r.fixture.Kube.Discovery()))
 	nodes, err := r.fixture.Kube.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
@@ -208,12 +221,7 @@ func (r *run) prepare(watching context.Context) error {
 	if err := r.operator.start(r.ctx); err != nil {
 		return err
 	}
-	if err := r.webhooksAnswer(); err != nil {
-		return err
-	}
-	creations := r.keepCreations()
-	defer creations.Release()
-	return r.undisturbed()
+	return r.webhooksAnswer()
 }
 
 // all runs the experiments one after the other.
@@ -280,7 +288,7 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 	}
 	finding.Took = time.Since(begin).Round(10 * time.Millisecond)
 	r.add(title, finding)
-	return nil
+	return r.stopped
 }
 
 // add records a finding.
@@ -288,6 +296,9 @@ func (r *run) add(title string, f Finding) {
 	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
 	f = f.explained()
 	r.report.Findings = append(r.report.Findings, f)
+	if r.found != nil && r.stopped == nil {
+		r.stopped = r.found(f)
+	}
 	var text strings.Builder
 	outcome.Wrap(&text, strings.Repeat(" ", len(f.Verdict.Head())), title+": "+firstLine(f.What))
 	r.progress("%s%s", f.Verdict.Head(), strings.TrimSpace(text.String()))

@@ -80,7 +80,7 @@ func inTime(ctx context.Context, err error) error { return errors.Join(context.C
 func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now(), given: map[child]types.UID{}}
 	if t.namespace == "" {
-		t.namespace = fmt.Sprintf("examine-%d", r.trials.Add(1))
+		t.namespace = fmt.Sprintf("%s%d", r.prefix, r.trials.Add(1))
 	}
 	if err := r.fixture.Namespace(ctx, t.namespace); err != nil {
 		return nil, err

@@ -18,6 +18,8 @@ type key = sequence.Key
 
 // undisturbed creates the sample several times and learns from these runs.
 func (r *run) undisturbed() error {
+	creations := r.keepCreations()
+	defer creations.Release()
 	times := 3
 	if r.target.Fast {
 		times = 2
@@ -100,7 +102,7 @@ func (t *trial) learn() error {
 	}
 	t.run.slowest = max(t.slowest, time.Since(begin))
 	t.findPause()
-	if len(t.keys) == 0 {
+	if len(t.keys) == 0 && !t.specified {
 		if err := t.finished(); err != nil {
 			return err
 		}

@@ -17,6 +17,8 @@ type Job struct {
 	Objects bool `json:"objects,omitempty"`
 	// CRD is a file that replaces the installed CRD during the job.
 	CRD string `json:"crd,omitempty"`
+	// Specification is a file: the lab makes the checks from it. CRD is then the folder of the CRD that it describes.
+	Specification string `json:"specification,omitempty"`
 }
 
 // Fast stands for the fast checks of behaviours in a Job, Behaviours for all checks of behaviours.

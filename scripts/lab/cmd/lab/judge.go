@@ -14,9 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/examine"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
@@ -138,6 +140,14 @@ func copied(w *fixture.Fixture, path string) (stop func() error, err error) {
 
 // one runs the checks of a job.
 func (l *lab) one(ctx context.Context, w *fixture.Fixture, j outcome.Job, say func(outcome.Judged)) error {
+	if j.Specification != "" {
+		spec, err := specification.Read(j.Specification)
+		if err != nil {
+			return err
+		}
+		return examine.Judge(ctx, w, examine.Subject{Program: j.Program, CRD: j.CRD}, spec,
+			func(r outcome.Result) { say(outcome.Judged{Job: j.Name, Result: r}) })
+	}
 	i, err := l.program(ctx, j)
 	if err != nil {
 		return err
