@@ -28,7 +28,7 @@ func (o *operator) outside(args []string) (fixture.Program, error) {
 		err = errors.Join(err, linked)
 	}
 	all := slices.Concat(o.container.args, o.filled(o.target.Args), o.with("--kubeconfig="+o.user.Kubeconfig,
-		"--health-probe-bind-address=0"), o.metricsSettings("127.0.0.1"), ports,
+		"--health-probe-bind-address=0"), o.metricsSettings(), ports,
 		o.certificates(o.fixture.Webhooks.CertDir), o.webhookPorts(), args)
 	return fixture.Program{Name: o.user.Name, Path: o.program, Args: all, Kubeconfig: o.user.Kubeconfig,
 		Env: slices.Concat([]string{"WEBHOOK_CERT_DIR=" + o.fixture.Webhooks.CertDir}, o.container.env,

@@ -149,8 +149,8 @@ func (o *operator) deleteLeases() {
 var metricsFlags = []string{"metrics-bind-address", "metrics-addr", "metrics-port"}
 
 // metricsSettings make the program serve its metrics where the lab reads them, without TLS.
-func (o *operator) metricsSettings(host string) []string {
-	address := fmt.Sprintf("=%s:%d", host, o.metricsPort)
+func (o *operator) metricsSettings() []string {
+	address := "=" + localAddress(o.metricsPort)
 	return o.with("--metrics-bind-address"+address, "--metrics-addr"+address,
 		fmt.Sprintf("--metrics-port=%d", o.metricsPort), "--metrics-secure=false")
 }

@@ -92,7 +92,7 @@ func (o *operator) inPod(args []string) (fixture.Program, error) {
 		return slices.ContainsFunc(o.container.mounts, func(own pod.Mount) bool { return own.Target == m.Target })
 	})
 	in.Mounts = slices.Concat(o.container.mounts, in.Mounts, namedFiles(slices.Concat(given, o.target.Env)))
-	all := slices.Concat(given, o.metricsSettings(""), o.certificates(fixture.CertDirInPod), args)
+	all := slices.Concat(given, o.metricsSettings(), o.certificates(fixture.CertDirInPod), args)
 	return fixture.Program{Name: o.user.Name, Path: o.program, Args: all, Env: env, Pod: in}, nil
 }
 
