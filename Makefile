@@ -160,7 +160,8 @@ examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=fi
 	@$(WORKSHOP) examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \
 	--env "$$ENV" --role "$$ROLE" --namespace "$$NAMESPACE" --needs "$$NEEDS" --out "$$OUT" --run "$$RUN" \
 	--webhooks "$$WEBHOOKS" --samples "$$SAMPLES" --period "$${PERIOD:-0}" --time "$${TIME:-0}" --baseline "$$BASELINE" \
-	--against "$$AGAINST" --fail-on "$$FAIL_ON" --file "$$FILE" $(if $(filter-out 0,$(FAST)),--fast)
+	--against "$$AGAINST" --fail-on "$$FAIL_ON" --file "$$FILE" --manifest "$$MANIFEST" $(if $(filter-out 0,$(FAST)),--fast) \
+	$(if $(filter-out 0,$(OUTSIDE)),--outside)
 
 # Used by the machinery and by tests.
 tools: ; @$(WORKSHOP) tools

@@ -23,45 +23,50 @@ type crdVersion struct {
 	statusless bool
 }
 
-// readCRDs finds the CRDs in a file or below a folder. It ignores other objects, such as a kustomization.
+// readCRDs finds the CRDs in the manifests, and in a file or below a folder. It ignores other objects, such as a
+// kustomization.
 func (t *target) readCRDs() error {
 	t.kinds, t.conversions = map[schema.GroupVersionKind]crdVersion{}, map[string]map[string]any{}
+	if t.CRD == "" {
+		return t.addCRDs(t.workload.ofKinds("CustomResourceDefinition"), "MANIFEST="+t.Manifest)
+	}
+	var all []*unstructured.Unstructured
 	err := filepath.WalkDir(t.CRD, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+		if err != nil || d.IsDir() || !isManifest(path) {
 			return err
 		}
-		all, err := fixture.Objects(path)
-		if err != nil {
-			return err
-		}
-		for _, u := range all {
-			if u.GetKind() != "CustomResourceDefinition" || len(u.Object) < 3 || u.Object["spec"] == nil {
-				continue
-			}
-			if u.GetAPIVersion() != "apiextensions.k8s.io/v1" {
-				return fmt.Errorf("the CRD %s has the version %s, which API servers no longer know: write it as "+
-					"apiextensions.k8s.io/v1",
-					u.GetName(), u.GetAPIVersion())
-			}
-			if err := t.addCRD(u); err != nil {
-				return err
-			}
-		}
-		return nil
+		more, err := fixture.Objects(path)
+		all = append(all, more...)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("CRD=%s cannot be used: %w", t.CRD, err)
 	}
+	return t.addCRDs(all, "CRD="+t.CRD)
+}
+
+// addCRDs keeps the CRDs among objects of a setting.
+func (t *target) addCRDs(all []*unstructured.Unstructured, setting string) error {
+	for _, u := range all {
+		if u.GetKind() != "CustomResourceDefinition" || len(u.Object) < 3 || u.Object["spec"] == nil {
+			continue
+		}
+		if u.GetAPIVersion() != "apiextensions.k8s.io/v1" {
+			return fmt.Errorf("%s cannot be used: the CRD %s has the version %s, which API servers no longer know: write it as "+
+				"apiextensions.k8s.io/v1", setting, u.GetName(), u.GetAPIVersion())
+		}
+		t.addCRD(u)
+	}
 	if len(t.kinds) == 0 {
-		return fmt.Errorf("CRD=%s holds no CustomResourceDefinition: give the folder with the generated files, often "+
-			"config/crd/bases (make manifests writes them)", t.CRD)
+		return fmt.Errorf("%s holds no CustomResourceDefinition: give in CRD= the folder with the generated files, often "+
+			"config/crd/bases (make manifests writes them)", setting)
 	}
 	return nil
 }
 
 // addCRD keeps a CRD. It installs a CRD with a conversion webhook without the webhook, because the webhook's address
 // is not known before the cluster runs.
-func (t *target) addCRD(u *unstructured.Unstructured) error {
+func (t *target) addCRD(u *unstructured.Unstructured) {
 	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
 		service := map[string]any{"name": "webhook-service", "namespace": "system", "path": "/convert"}
 		given, _, _ := unstructured.NestedMap(u.Object, "spec", "conversion", "webhook", "clientConfig", "service")
@@ -84,7 +89,6 @@ func (t *target) addCRD(u *unstructured.Unstructured) error {
 		t.kinds[gv.WithKind(kind)] = crdVersion{gvr: gv.WithResource(plural), cluster: scope == "Cluster", spec: spec,
 			statusless: !status}
 	}
-	return nil
 }
 
 // kindNames lists the kinds of the CRDs, for a sentence.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/pod"
 )
 
 // build compiles the operator of these tests.
@@ -245,7 +246,8 @@ func TestWorkAtIntervals(t *testing.T) {
 	}
 }
 
-// TestTwoReplicasOnOnePort has an operator whose port no flag moves.
+// TestTwoReplicasOnOnePort has an operator whose port no flag moves: two pods can listen on one port, and two processes
+// of one machine cannot.
 func TestTwoReplicasOnOnePort(t *testing.T) {
 	if os.Getenv("LONG") == "" {
 		t.Skip("the nightly workflow runs it: LONG=1 go test .")
@@ -253,18 +255,73 @@ func TestTwoReplicasOnOnePort(t *testing.T) {
 	t.Parallel()
 	program := build(t)
 	for _, fault := range []string{"FAULT=", "FAULT=listens-late"} {
-		port, err := fixture.FreePort()
-		if err != nil {
-			t.Fatal(err)
+		for _, outside := range places() {
+			port, err := fixture.FreePort()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := greeting(program, fault, fmt.Sprintf("LISTEN=127.0.0.1:%d", port))
+			s.Outside = outside
+			report, err := Run(t.Context(), s, Options{Only: []string{"replicas"}, Progress: t.Logf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[bool]string{true: "cannot listen on one port", false: "one replica sent all"}[outside]
+			if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, want) {
+				t.Errorf("%s, outside a pod %v: the page does not say %q:\n%s", fault, outside, want, page)
+			}
 		}
-		report, err := Run(t.Context(), greeting(program, fault, fmt.Sprintf("LISTEN=127.0.0.1:%d", port)),
-			Options{Only: []string{"replicas"}, Progress: t.Logf})
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+// places are the values of Subject.Outside on this system.
+func places() []bool {
+	if pod.Check() != nil {
+		return []bool{true}
+	}
+	return []bool{true, false}
+}
+
+// TestWhatOnlyAPodHas has operators that elect a leader by the name or the namespace of their pod.
+func TestWhatOnlyAPodHas(t *testing.T) {
+	t.Parallel()
+	faults := map[string]string{"FAULT=in-a-pod": "two replicas elect a leader only in a pod"}
+	if os.Getenv("LONG") != "" {
+		faults["FAULT=by-host"] = "have the same identity in their lease"
+	}
+	program := build(t)
+	for fault, want := range faults {
+		for _, outside := range places() {
+			if !outside {
+				want = "one replica sent all"
+			}
+			s := greeting(program, fault)
+			s.Outside = outside
+			report, err := Run(t.Context(), s, Options{Only: []string{"replicas"}, Progress: t.Logf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, want) {
+				t.Errorf("%s, outside a pod %v: the page does not say %q:\n%s", fault, outside, want, page)
+			}
 		}
-		if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, "cannot listen on one port") {
-			t.Errorf("%s: the page does not say that the port is taken:\n%s", fault, page)
-		}
+	}
+}
+
+// TestAClusterByAFlag has an operator that finds its cluster by a flag alone.
+func TestAClusterByAFlag(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "KUBECONFIG=")
+	s.Outside = true
+	report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := report.Markdown(); !strings.Contains(page, "no write for the sample in the 2s after the restart") {
+		t.Errorf("the operator does not find its cluster:\n%s", page)
 	}
 }
 
@@ -475,14 +532,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"its lease is in a namespace of its own choice": {[]string{"FAULT=elsewhere"},
 			[]string{"replicas", "permissions"}, "permissions", []string{"what it asks for is granted: no request was refused",
 				"its lease was forbidden in the namespace default"}},
-		"its lease is in the namespace of its pod": {[]string{"FAULT=in-a-pod"}, []string{"replicas"}, "",
-			[]string{"two replicas elect a leader only in a pod"}},
-		"it finds its cluster by a flag alone": {[]string{"KUBECONFIG="}, []string{"restart"}, "",
-			[]string{"no write for the sample in the 2s after the restart"}},
 		"the status reports an error without its reason": {[]string{"FAULT=vague"}, []string{"admission"}, "",
 			[]string{"the status reports an error, without the reason"}},
-		"its name in the lease is that of its machine": {[]string{"FAULT=by-host"}, []string{"replicas"}, "",
-			[]string{"have the same identity in their lease"}},
 		"the spec names a child": {[]string{"FAULT=named"}, []string{"many"}, "",
 			[]string{"writes for a single sample"}},
 	})
@@ -658,18 +709,27 @@ func TestASentenceFromTheCluster(t *testing.T) {
 	}
 	fails := func(text string) string { return script("echo " + text + "\nexit 1\n") }
 	const help = "An operator.\n\nAvailable Commands:\n  help   About it\n  start  Begins\n\nFlags:\n  -h, --help"
-	for say, program := range map[string]string{
-		"ended with code 1 at its start, before it sent any request": "/bin/false",
-		"it has the commands help, start. Begin ARGS= with":          script("echo '" + help + "'"),
-		"another program on this machine listens on :9443":           fails("listen tcp :9443: bind: address already in use"),
-		"ENV='POD_NAMESPACE=": fails("open /var/run/secrets/serviceaccount/namespace"),
-		"only where a pod finds it, and the lab runs it outside a pod": fails("KUBERNETES_SERVICE_HOST must be defined"),
+	for say, test := range map[string]struct {
+		program string
+		outside bool
+	}{
+		"ended with code 1 at its start, before it sent any request": {"/bin/false", false},
+		"it has the commands help, start. Begin ARGS= with":          {script("echo '" + help + "'"), false},
+		"OUTSIDE=1 runs the program outside a pod":                   {fails("open data.txt: no such file or directory"), false},
+		"another program on this machine listens on :9443": {
+			fails("listen tcp :9443: bind: address already in use"), true},
+		"ENV='POD_NAMESPACE=": {fails("open /var/run/secrets/serviceaccount/namespace"), true},
+		"only where a pod finds it, and the lab runs it outside a pod": {fails("KUBERNETES_SERVICE_HOST must be defined"), true},
 	} {
 		t.Run(say, func(t *testing.T) {
 			t.Parallel()
-			_, err := Run(t.Context(), greeting(program), Options{Progress: t.Logf})
-			if err == nil || !strings.Contains(err.Error(), say) {
-				t.Errorf("%v, want %q", err, say)
+			if test.outside || pod.Check() == nil {
+				s := greeting(test.program)
+				s.Outside = test.outside
+				_, err := Run(t.Context(), s, Options{Progress: t.Logf})
+				if err == nil || !strings.Contains(err.Error(), say) {
+					t.Errorf("%v, want %q", err, say)
+				}
 			}
 		})
 	}

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/wire"
@@ -22,12 +25,14 @@ const leaseNamespace = "examine-lease"
 
 // An operator is a replica of the program: a user with its permissions, and a process or none.
 type operator struct {
-	target  *target
-	program string // that start runs
-	fixture *fixture.Fixture
-	user    *fixture.User
-	flags   []string // that --help names
-	port    int      // port of its webhooks; 0 for the usual port
+	target    *target
+	program   string // that start runs
+	fixture   *fixture.Fixture
+	user      *fixture.User
+	pod       string    // its name; empty when the program runs outside a pod
+	flags     []string  // that --help names
+	container container // what the manifests say about it
+	port      int       // port of its webhooks; 0 for the usual port
 	// metricsPort is the port of its metrics; 0 when the lab cannot read them.
 	metricsPort int
 
@@ -35,26 +40,55 @@ type operator struct {
 }
 
 // newOperator creates a user with the given name and the permissions of the subject. It starts no process.
-func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string, flags []string) (*operator, error) {
-	user, err := w.AddUser(ctx, name)
+func (r *run) newOperator(ctx context.Context, name string, flags []string) (o *operator, err error) {
+	w, t := r.fixture, r.target
+	o = &operator{target: t, program: t.Program, fixture: w, flags: flags}
+	if t.Outside {
+		o.user, err = w.AddUser(ctx, name)
+	} else {
+		o.pod = name + "-" + rand.String(5)
+		o.user, err = w.AddServiceAccount(ctx, name, t.serviceAccount())
+	}
 	if err != nil {
 		return nil, err
 	}
-	o := &operator{target: t, program: t.Program, fixture: w, user: user, flags: flags}
 	if slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(metricsFlags, flag) }) {
-		if o.metricsPort, err = fixture.FreePort(); err != nil {
+		if o.metricsPort, err = o.freePort(metricsInPod); err != nil {
 			return nil, err
 		}
 	}
-	if len(t.Role) == 0 {
-		return o, w.GrantAdmin(ctx, name)
+	if err := o.readContainer(ctx, r.served); err != nil {
+		return nil, err
+	}
+	return o, o.grant(ctx)
+}
+
+// grant gives the user its permissions: those of ROLE= and of MANIFEST=, or all.
+func (o *operator) grant(ctx context.Context) error {
+	t, w := o.target, o.fixture
+	if len(t.Role) == 0 && t.workload == nil {
+		return w.GrantAdmin(ctx, o.user.Identity)
 	}
 	for _, file := range t.Role {
-		if err := w.Grant(ctx, name, t.home(), file); err != nil {
-			return nil, fmt.Errorf("ROLE=%s: %w", file, err)
+		if err := w.Grant(ctx, o.user.Identity, t.home(), file); err != nil {
+			return fmt.Errorf("ROLE=%s: %w", file, err)
 		}
 	}
-	return o, nil
+	grants, err := t.workload.grants()
+	if err != nil {
+		return err
+	}
+	for _, g := range grants {
+		if t.Outside { // the roles are bound to the service account, whose name a kubeconfig does not have
+			err = w.GrantRules(ctx, o.user.Identity, g.name, g.namespace, g.rules)
+		} else {
+			err = w.AwaitGranted(ctx, o.user.Identity, g.namespace, g.rules)
+		}
+		if err != nil {
+			return fmt.Errorf("MANIFEST=: the role %s: %w", g.name, err)
+		}
+	}
+	return nil
 }
 
 // with returns those settings whose flag the program has and the user did not set.
@@ -72,20 +106,23 @@ func (o *operator) with(settings ...string) (args []string) {
 	return args
 }
 
-// launch starts a process. It does not wait for it. A single replica needs no leader election, and a new leader would
-// wait for the lease of a killed one.
-func (o *operator) launch(args ...string) (*fixture.Process, error) {
-	metrics := fmt.Sprintf("=127.0.0.1:%d", o.metricsPort)
-	ports, err := o.probePorts()
+// launch starts a process in place of one that has ended. It does not wait for it.
+func (o *operator) launch() (*fixture.Process, error) {
+	o.deleteLeases()
+	return o.launchReplica(o.alone()...)
+}
+
+// launchReplica starts a process with further arguments.
+func (o *operator) launchReplica(args ...string) (*fixture.Process, error) {
+	describe := o.inPod
+	if o.pod == "" {
+		describe = o.outside
+	}
+	program, err := describe(args)
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Concat(o.filled(o.target.Args), o.with("--kubeconfig="+o.user.Kubeconfig,
-		"--health-probe-bind-address=0", "--leader-elect=false", "--enable-leader-election=false",
-		"--metrics-bind-address"+metrics, "--metrics-addr"+metrics, fmt.Sprintf("--metrics-port=%d", o.metricsPort),
-		"--metrics-secure=false"), ports, o.certificates(), args)
-	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.program, Args: all,
-		Env: append(o.filled(o.target.Env), "WEBHOOK_CERT_DIR="+o.fixture.Webhooks.CertDir), Kubeconfig: o.user.Kubeconfig})
+	p, err := o.fixture.Run(program)
 	if err == nil {
 		o.Began(p)
 		o.fixture.Webhooks.Add(p, o.webhookPort())
@@ -93,25 +130,29 @@ func (o *operator) launch(args ...string) (*fixture.Process, error) {
 	return p, err
 }
 
+// deleteLeases deletes the leases that the operator wrote: a killed leader has not released them, and the next process
+// would wait until they expire. The API server may be down; then the process waits.
+func (o *operator) deleteLeases() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	held := map[objectKey]bool{}
+	for _, e := range o.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, Verbs: wire.Writes,
+		Resources: leases}) {
+		held[objectKey{e.FullResource(), e.Namespace, e.Name}] = true
+	}
+	for key := range held {
+		_ = o.fixture.Kube.CoordinationV1().Leases(key.namespace).Delete(ctx, key.name, metav1.DeleteOptions{})
+	}
+}
+
 // metricsFlags are the usual names of the flag for the address or the port of the metrics.
 var metricsFlags = []string{"metrics-bind-address", "metrics-addr", "metrics-port"}
 
-// probeFlag matches the usual names of the flag for the port of the probes.
-var probeFlag = regexp.MustCompile(`^(health|healthz|health-probe|readyz|readiness-probe|probe)-port$`)
-
-// probePorts are the flags that give the probes a free port, so that two replicas can run on one machine.
-func (o *operator) probePorts() (args []string, err error) {
-	for _, flag := range o.flags {
-		if !probeFlag.MatchString(flag) {
-			continue
-		}
-		port, err := fixture.FreePort()
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, o.with(fmt.Sprintf("--%s=%d", flag, port))...)
-	}
-	return args, nil
+// metricsSettings make the program serve its metrics where the lab reads them, without TLS.
+func (o *operator) metricsSettings() []string {
+	address := "=" + localAddress(o.metricsPort)
+	return o.with("--metrics-bind-address"+address, "--metrics-addr"+address,
+		fmt.Sprintf("--metrics-port=%d", o.metricsPort), "--metrics-secure=false")
 }
 
 // start launches a process, and returns when the process watches the sample's kind and sends no more requests, or has
@@ -134,9 +175,14 @@ func (o *operator) start(ctx context.Context) error {
 		defer stop()
 		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
+	if err == nil || errors.Is(err, errBusy) { // it works on objects that exist
+		if err = o.awaitProbe(ended); err == nil {
+			return nil
+		} else if p.Running() {
+			return fmt.Errorf("the operator runs, and its readiness probe in MANIFEST= does not succeed in 20 s: %w%s", err, words(p))
+		}
+	}
 	switch {
-	case err == nil, errors.Is(err, errBusy): // it works on objects that exist
-		return nil
 	case !p.Running():
 		return o.endedEarly(p, o.fixture.Ledger.Count(mine))
 	case errors.Is(err, errLate):
@@ -178,17 +224,17 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	if missing := missingCRD(output); missing != "" {
 		return fmt.Errorf("the operator %v: %s%s", p.Exit(), missing, words(p))
 	}
-	if m := portTaken.FindStringSubmatch(output); m != nil {
+	if m := portTaken.FindStringSubmatch(output); m != nil && o.pod == "" {
 		return fmt.Errorf("the operator %v, because another program on this machine listens on %s: end that program, or "+
 			"give the operator another port in ARGS= or ENV=%s", p.Exit(), m[1], words(p))
 	}
-	if strings.Contains(output, "KUBERNETES_SERVICE_HOST") {
+	if strings.Contains(output, "KUBERNETES_SERVICE_HOST") && o.pod == "" {
 		return fmt.Errorf("the operator looks for the API server only where a pod finds it, and the lab runs it outside a "+
 			"pod: give it in ARGS= its flag for a kubeconfig ($KUBECONFIG is the path) or for a run outside a cluster, or "+
 			"build it with a client configuration that reads KUBECONFIG (ctrl.GetConfig or clientcmd, not "+
 			"rest.InClusterConfig)%s", words(p))
 	}
-	if strings.Contains(output, "serviceaccount/namespace") {
+	if strings.Contains(output, "serviceaccount/namespace") && o.pod == "" {
 		return fmt.Errorf("the operator reads its own namespace from a file that only a pod has, and the lab runs it outside a "+
 			"pod: name the namespace in ENV= or ARGS=, as ENV='POD_NAMESPACE=$NAMESPACE OPERATOR_NAMESPACE=$NAMESPACE'%s",
 			words(p))
@@ -198,12 +244,17 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 			"ARGS= with the command that starts it, as the Deployment in its manifests does (often "+
 			"config/manager/manager.yaml)", p.Exit(), strings.Join(commands, ", "))
 	}
+	if missing := notInPod.FindString(output); missing != "" && o.pod != "" {
+		return fmt.Errorf("the operator %v, because its pod does not have a file of this machine (%s): the pod shows the "+
+			"program, the libraries of the system, and each file that ARGS= and ENV= name. OUTSIDE=1 runs the program outside "+
+			"a pod%s", p.Exit(), missing, words(p))
+	}
 	asked := "before it sent any request to the API server"
 	if requests > 0 {
 		asked = fmt.Sprintf("after %d requests to the API server", requests)
 	}
 	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
-		"until it is stopped and finds the API server by KUBECONFIG; pass its settings by ARGS= and ENV=, which the "+
+		"until it is stopped and finds the API server as in a pod; pass its settings by ARGS= and ENV=, which the "+
 		"Deployment in its manifests has (often config/manager/manager.yaml)%s", p.Exit(), asked, words(p))
 }
 
@@ -219,6 +270,9 @@ func missingCRD(text string) string {
 	return fmt.Sprintf("the CRD of %s %s is missing: add its file to CRD=, or to NEEDS= if it is the CRD of another "+
 		"product", m[2], m[1])
 }
+
+// notInPod matches the usual errors about a file.
+var notInPod = regexp.MustCompile(`(?i)[^\s:]*: no such file or directory|cannot open [^\n]*: no such file|No module named [^\n]*`)
 
 // portTaken matches an error of Go's net package.
 var portTaken = regexp.MustCompile(`listen (?:tcp|tcp4|tcp6) (\S+): bind: address already in use`)
@@ -241,6 +295,9 @@ func commandsIn(help string) (names []string) {
 // filled replaces $KUBECONFIG and $NAMESPACE, which differ in each examination.
 func (o *operator) filled(settings []string) (all []string) {
 	values := map[string]string{"KUBECONFIG": o.user.Kubeconfig, "NAMESPACE": o.target.home()}
+	if o.pod != "" {
+		values["KUBECONFIG"] = fixture.PodKubeconfig
+	}
 	for _, s := range settings {
 		all = append(all, os.Expand(s, func(name string) string {
 			if value, ok := values[name]; ok {
@@ -253,7 +310,12 @@ func (o *operator) filled(settings []string) (all []string) {
 }
 
 // home is the operator's own namespace.
-func (t *target) home() string { return cmp.Or(t.Namespace, leaseNamespace) }
+func (t *target) home() string {
+	if t.workload != nil {
+		return t.workload.namespace
+	}
+	return cmp.Or(t.Namespace, leaseNamespace)
+}
 
 // usageLine matches the beginning of a program's help, which would hide the error.
 var usageLine = regexp.MustCompile(`(?i)^\s*(usage( of)?\b|flags:|-{1,2}\w)`)

@@ -56,7 +56,7 @@ func permissions(r *run) error {
 	} else {
 		r.add("what it asks for is granted", passed("no request was refused because of a missing permission"))
 	}
-	if len(r.target.Role) == 0 {
+	if len(r.target.Role) == 0 && r.target.workload == nil {
 		r.add("each granted permission is used",
 			skipped("no ROLE= was given; it used %d permissions, which are all that its role needs "+
 				"as far as these experiments saw", len(used)).with(texts(used)...))
@@ -117,7 +117,7 @@ func byReach(idle, used []permission) (reached, notReached []permission) {
 // granted are the permissions of the roles, and those of them that apply in all namespaces. Without a role the
 // operator may do everything.
 func (t *target) granted() (all, everywhere []permission, err error) {
-	if len(t.Role) == 0 {
+	if len(t.Role) == 0 && t.workload == nil {
 		return nil, []permission{{"*", "*", "*"}}, nil
 	}
 	for _, file := range t.Role {
@@ -134,7 +134,16 @@ func (t *target) granted() (all, everywhere []permission, err error) {
 			}
 		}
 	}
-	return all, everywhere, nil
+	grants, err := t.workload.grants()
+	for _, g := range grants {
+		for _, p := range fixture.Permissions(g.rules) {
+			all = append(all, permission(p))
+			if g.namespace == "" {
+				everywhere = append(everywhere, permission(p))
+			}
+		}
+	}
+	return all, everywhere, err
 }
 
 func texts(permissions []permission) (all []string) {

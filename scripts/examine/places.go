@@ -2,6 +2,7 @@ package examine
 
 import (
 	"bytes"
+	"cmp"
 	"io/fs"
 	"net/url"
 	"os"
@@ -21,7 +22,7 @@ func (t *target) placeOf(field []string) (file string, line int) {
 	for _, name := range field {
 		path = append(path, "properties", name)
 	}
-	_ = filepath.WalkDir(t.CRD, func(name string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(cmp.Or(t.CRD, t.Manifest), func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil
 		}

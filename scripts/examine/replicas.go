@@ -23,18 +23,16 @@ func replicas(r *run) error {
 	var taken Finding
 	err := r.check("of two replicas one writes", func(t *trial) (one Finding, err error) {
 		t.operator.Kill()
-		defer t.operator.Kill() // the next experiment starts it without a lease
-		second, err := newOperator(t.ctx, t.fixture, t.target, t.operator.user.Name+"-b", t.operator.flags)
+		defer t.operator.Kill() // the next experiment starts it alone
+		second, err := t.newOperator(t.ctx, t.operator.user.Name+"-b", t.operator.flags)
 		if err != nil {
 			return Finding{}, err
 		}
 		defer second.Kill()
-		args := t.operator.with("--leader-elect", "--enable-leader-election",
-			"--leader-election-namespace="+t.target.home())
 		mark := t.fixture.Ledger.Mark()
 		both := []*operator{t.operator, second}
 		for _, o := range both {
-			if _, err := o.launch(args...); err != nil {
+			if _, err := o.launchReplica(o.elects()...); err != nil {
 				return Finding{}, err
 			}
 		}

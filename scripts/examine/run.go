@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,6 +111,10 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	}
 	begin := time.Now()
 	r := newRun(ctx, t, o)
+	t.choosePlace(func(sentence string) {
+		r.report.Notes = append(r.report.Notes, sentence)
+		o.Progress("%s", sentence)
+	})
 	remove, err := t.build(ctx)
 	if err != nil {
 		return nil, err
@@ -127,7 +132,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	}
 	r.fixture, err = fixture.Start(ctx, fixture.Options{Bin: o.Bin, CRDs: []string{crds}, Services: true})
 	if err != nil {
-		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in CRD=%s: %w", t.CRD, err)
+		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in %s: %w", cmp.Or(t.CRD, t.Manifest), err)
 	}
 	defer func() { err = errors.Join(err, r.fixture.Stop()) }()
 	watching, stop := context.WithCancel(ctx)
@@ -181,7 +186,7 @@ func (r *run) prepare(watching context.Context) error {
 	for _, n := range nodes.Items {
 		r.nodes = append(r.nodes, n.Name)
 	}
-	for _, name := range []string{leaseNamespace, r.target.Namespace} {
+	for _, name := range []string{leaseNamespace, r.target.Namespace, r.target.home()} {
 		if name == "" {
 			continue
 		}
@@ -189,7 +194,7 @@ func (r *run) prepare(watching context.Context) error {
 			return err
 		}
 	}
-	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.sample.GetName(), r.report.Operator, r.target.what(),
+	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.home(), r.target.sample.GetName(), r.report.Operator, r.target.what(),
 		r.report.Kind)
 	for _, u := range r.target.needs {
 		r.secrets.Publish(u.GetName())
@@ -207,14 +212,17 @@ func (r *run) prepare(watching context.Context) error {
 	if err := r.installWebhooks(); err != nil {
 		return err
 	}
+	if err := r.installManifest(); err != nil {
+		return err
+	}
 	go r.fixture.Webhooks.Serve(watching)
-	flags := fixture.FlagsOf(r.ctx, r.target.Program, r.target.Args)
+	flags := fixture.FlagsOf(r.ctx, r.target.Program, r.target.Args, r.target.emptyPod())
 	if slices.ContainsFunc(flags, certFlag.MatchString) { // it may end without a certificate
 		if err := r.fixture.Webhooks.Certify(); err != nil {
 			return err
 		}
 	}
-	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
+	if r.operator, err = r.newOperator(r.ctx, "examined", flags); err != nil {
 		return err
 	}
 	r.progress("starting the operator")

@@ -23,10 +23,13 @@ import (
 
 // A Subject holds the user's settings for an examination. Paths are relative to the working folder.
 type Subject struct {
-	// Program is the executable file, or the folder of a Go program. It finds the API server by KUBECONFIG.
+	// Program is the executable file, or the folder of a Go program. It finds the API server as in a pod; outside a pod,
+	// by KUBECONFIG.
 	Program string `json:"program,omitempty"`
-	// CRD is a folder or a file with the CustomResourceDefinitions.
+	// CRD is a folder or a file with the CustomResourceDefinitions. Without it they are in Manifest.
 	CRD string `json:"crd,omitempty"`
+	// Manifest is a folder or a file with the operator's own manifests: its Deployment, roles, webhooks and CRDs.
+	Manifest string `json:"manifest,omitempty"`
 	// Sample is a file with one resource of these CRDs, and the objects that it needs.
 	Sample string `json:"sample,omitempty"`
 	// Ready is {jsonpath}=value or the name of a condition. Without it the condition Ready or Available counts; if
@@ -46,6 +49,8 @@ type Subject struct {
 	Webhooks []string `json:"webhooks,omitempty"`
 	// More are files with further samples of any kind of the CRDs. The lab creates them once, for the permissions.
 	More []string `json:"more,omitempty"`
+	// Outside runs the program outside a pod, as on a system that allows no pods.
+	Outside bool `json:"outside,omitempty"`
 	// Period is the operator's resync period, when it is known.
 	Period metav1.Duration `json:"period,omitzero"`
 	// Old is the program before Program, for the experiment upgrade. It has the same settings.
@@ -76,7 +81,7 @@ func ReadSubject(file string) (Subject, error) {
 		return filepath.Join(filepath.Dir(file), path)
 	}
 	s.Program, s.CRD, s.Sample, s.Out = beside(s.Program), beside(s.CRD), beside(s.Sample), beside(s.Out)
-	s.Baseline = beside(s.Baseline)
+	s.Baseline, s.Manifest = beside(s.Baseline), beside(s.Manifest)
 	for _, list := range [][]string{s.Role, s.Needs, s.Webhooks, s.More} {
 		for i := range list {
 			list[i] = beside(list[i])
@@ -129,6 +134,8 @@ type target struct {
 	more       []*unstructured.Unstructured
 	old        string // the program before Program, empty when none was given
 
+	workload *workload // of Manifest, nil without it
+
 	conversions map[string]map[string]any // by CRD, the Service and the path of the webhook that converts its versions
 }
 
@@ -169,9 +176,9 @@ func (s Subject) resolve() (*target, error) {
 	case s.Program == "":
 		return nil, errors.New("no operator was given: PROGRAM= is the path of its executable file (go build -o operator " +
 			"./cmd)")
-	case s.CRD == "":
+	case s.CRD == "" && s.Manifest == "":
 		return nil, errors.New("no CRD was given: CRD= is the folder of the operator's CustomResourceDefinitions, often " +
-			"config/crd/bases")
+			"config/crd/bases, and MANIFEST= has all manifests of the operator")
 	case s.Sample == "":
 		return nil, errors.New("no sample was given: SAMPLE= is a file with one custom resource, often below config/samples")
 	}
@@ -195,6 +202,9 @@ func (s Subject) resolve() (*target, error) {
 		if err != nil {
 			return nil, fmt.Errorf("AGAINST=%s cannot be read: %w", s.Old, err)
 		}
+	}
+	if err := t.readManifest(); err != nil {
+		return nil, err
 	}
 	if err := t.readCRDs(); err != nil {
 		return nil, err

@@ -32,12 +32,12 @@ func (o *operator) metrics(ctx context.Context) metrics {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", o.metricsPort)
+	url := "http://" + localAddress(o.metricsPort) + "/metrics"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return metrics{}
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := o.client(o.metricsPort).Do(request)
 	if err != nil {
 		return metrics{}
 	}

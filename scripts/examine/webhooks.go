@@ -25,9 +25,12 @@ import (
 // besideCRDs is where kubebuilder writes the manifests of webhooks, relative to config/crd/bases and to config/crd.
 var besideCRDs = []string{"../../webhook/manifests.yaml", "../webhook/manifests.yaml"}
 
+// withoutWebhooks reports whether the user has switched the webhooks off.
+func (t *target) withoutWebhooks() bool { return slices.Contains(t.Env, "ENABLE_WEBHOOKS=false") }
+
 // webhookFiles are the manifests of the webhooks that the program serves.
 func (t *target) webhookFiles() []string {
-	if len(t.Webhooks) > 0 || slices.Contains(t.Env, "ENABLE_WEBHOOKS=false") {
+	if len(t.Webhooks) > 0 || t.workload != nil || t.withoutWebhooks() {
 		return t.Webhooks
 	}
 	for _, place := range besideCRDs {
@@ -46,13 +49,17 @@ func (r *run) readWebhooks() (all []*unstructured.Unstructured, secrets []types.
 	if err != nil {
 		return nil, nil, err
 	}
+	if !r.target.withoutWebhooks() {
+		objects = append(objects, r.target.workload.ofKinds("MutatingWebhookConfiguration",
+			"ValidatingWebhookConfiguration", "Certificate")...)
+	}
 	for _, u := range objects {
 		secret, _, _ := unstructured.NestedString(u.Object, "spec", "secretName")
 		switch {
 		case strings.HasSuffix(u.GetKind(), "WebhookConfiguration"):
 			all = append(all, u)
 		case u.GetKind() == "Certificate" && secret != "":
-			namespace := strings.ReplaceAll(u.GetNamespace(), "$NAMESPACE", r.target.home())
+			namespace := cmp.Or(strings.ReplaceAll(u.GetNamespace(), "$NAMESPACE", r.target.home()), r.target.home())
 			secrets = append(secrets, types.NamespacedName{Namespace: namespace, Name: secret})
 		}
 	}
@@ -121,9 +128,7 @@ func (r *run) installWebhooks() error {
 			return fmt.Errorf("put the certificate of the webhooks into the Secret %s: %w", secret, err)
 		}
 	}
-	// This is controller-runtime's default folder. The program's TMPDIR is the fixture's folder.
-	place := filepath.Join(r.fixture.Dir, "k8s-webhook-server", "serving-certs")
-	return errors.Join(os.MkdirAll(filepath.Dir(place), 0o700), os.Symlink(r.fixture.Webhooks.CertDir, place))
+	return nil
 }
 
 // webhooksAnswer waits until the program serves its webhooks, and the API server can trust them. The configurations are
@@ -172,12 +177,12 @@ func (r *run) webhooksAnswer() error {
 // findWebhooks returns nil when the API server can trust the webhooks of the process: on the expected port, or on
 // another port on which it listens.
 func (o *operator) findWebhooks(ctx context.Context) error {
-	err := o.fixture.Webhooks.Trusted(ctx, localAddress(o.webhookPort()))
+	err := o.fixture.Webhooks.Trusted(ctx, o.Process(), o.webhookPort())
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
 	}
 	for _, port := range o.Process().Listening() {
-		if o.fixture.Webhooks.Trusted(ctx, localAddress(port)) == nil {
+		if o.fixture.Webhooks.Trusted(ctx, o.Process(), port) == nil {
 			o.port = port
 			o.fixture.Webhooks.Add(o.Process(), port)
 			return nil
@@ -209,23 +214,19 @@ func (o *operator) webhookPort() int {
 	}
 	if slices.ContainsFunc(o.flags, portFlag.MatchString) {
 		if o.port == 0 {
-			o.port, _ = fixture.FreePort()
+			o.port, _ = o.freePort(usualWebhookPort)
 		}
 		return o.port
 	}
 	return cmp.Or(o.port, usualWebhookPort)
 }
 
-// certificates are the flags for webhooks that the program has: the port, and the folder of certificates when there are
-// any.
-func (o *operator) certificates() []string {
+// certificates are the flags that the program has for the folder of certificates, when there are any.
+func (o *operator) certificates(dir string) []string {
 	var settings []string
 	for _, flag := range o.flags {
-		switch {
-		case certFlag.MatchString(flag) && o.fixture.Webhooks.Certified():
-			settings = append(settings, fmt.Sprintf("--%s=%s", flag, o.fixture.Webhooks.CertDir))
-		case portFlag.MatchString(flag):
-			settings = append(settings, fmt.Sprintf("--%s=%d", flag, o.webhookPort()))
+		if certFlag.MatchString(flag) && o.fixture.Webhooks.Certified() {
+			settings = append(settings, fmt.Sprintf("--%s=%s", flag, dir))
 		}
 	}
 	return o.with(settings...)

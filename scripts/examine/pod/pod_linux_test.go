@@ -265,6 +265,15 @@ func TestAReadOnlyRoot(t *testing.T) {
 	}
 }
 
+// TestAnEmptyFolderAboveTheProgram has a mount above the executable file, which is below /tmp.
+func TestAnEmptyFolderAboveTheProgram(t *testing.T) {
+	p := usual
+	p.ReadOnly, p.Mounts = true, []Mount{{Target: "/tmp"}}
+	if v := viewOf(t, p, "WRITE=/tmp/file"); !v.Writes["/tmp/file"] {
+		t.Errorf("it wrote %v", v.Writes)
+	}
+}
+
 func TestNoAddressOfTheMachineIsReached(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

@@ -79,11 +79,7 @@ func fill(p Pod, program Program) error {
 			return err
 		}
 	}
-	mounts := p.Mounts
-	if _, err := os.Stat(program.Path); err != nil { // it is no part of the system
-		mounts = append([]Mount{{Source: program.Path, Target: program.Path}}, mounts...)
-	}
-	for _, m := range mounts {
+	for _, m := range p.Mounts {
 		show := func() error { return bind(m.Source, m.Target, m.Writable) }
 		if m.Source == "" {
 			show = func() error { return emptyFolder(m.Target) }
@@ -92,7 +88,10 @@ func fill(p Pod, program Program) error {
 			return err
 		}
 	}
-	return nil
+	if _, err := os.Stat(program.Path); err == nil { // it is a part of the system
+		return nil
+	}
+	return bind(program.Path, program.Path, false)
 }
 
 // makeProc mounts the processes of the pod. The settings of the kernel in it belong to the pod only in part, so that they

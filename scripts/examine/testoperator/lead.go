@@ -14,14 +14,20 @@ import (
 
 // identity is the name of this replica in the lease.
 func identity(fault string) string {
+	host, _ := os.Hostname()
 	switch fault {
 	case byHost:
-		host, _ := os.Hostname()
 		return host
 	case oneName:
 		return "testoperator"
 	}
-	return fmt.Sprint(os.Getpid())
+	return fmt.Sprint(host, "_", os.Getpid())
+}
+
+// inPodNamespace is the namespace of the pod; empty outside a pod.
+func inPodNamespace() string {
+	data, _ := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	return string(data)
 }
 
 // lead works while this process is the leader. Its lease is in the namespace.

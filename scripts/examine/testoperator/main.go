@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -129,10 +130,10 @@ func main() {
 	flag.String("health-probe-bind-address", "0", "not served")
 	metrics := flag.String("metrics-bind-address", "0", "of the metrics, which some faults and habits serve")
 	flag.Bool("metrics-secure", true, "not supported")
-	certs := flag.String("webhook-cert-dir", "", "of the certificate of the webhook, which some faults and habits serve")
+	certs := flag.String("webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"), "of the certificate of the webhook, which some faults and habits serve")
 	port := flag.Int("webhook-port", 9443, "of the webhook")
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
-	namespace := flag.String("leader-election-namespace", "default", "of the lease")
+	namespace := flag.String("leader-election-namespace", inPodNamespace(), "of the lease")
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the file with the address of the API server")
 	flag.Parse()
 	switch {
@@ -184,7 +185,7 @@ func serveMetrics(address string) {
 
 // run works as a leader when there is a namespace for its lease.
 func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, port int) error {
-	if fault == inAPod && leaseNamespace != "" {
+	if fault == inAPod && leaseNamespace != "" && inPodNamespace() == "" {
 		return errors.New("unable to find leader election namespace: not running in-cluster") // as controller-runtime does
 	}
 	if address := os.Getenv("LISTEN"); address != "" && fault == listensLate {

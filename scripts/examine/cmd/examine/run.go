@@ -34,6 +34,8 @@ func runCommand() *cobra.Command {
 		"examine.yaml with the settings below (default: that of the working folder or of the repository's root)")
 	f.StringVar(&s.Program, "program", "", "the operator's executable file, or the folder of its package main")
 	f.StringVar(&s.CRD, "crd", "", "folder or file with its CRDs")
+	f.StringVar(&s.Manifest, "manifest", "",
+		"folder or file with its manifests, as kustomize build and helm template print them: Deployment, roles, webhooks, CRDs")
 	f.StringVar(&s.Sample, "sample", "", "file with one custom resource")
 	f.StringVar(&s.Ready, "ready", "", "{jsonpath}=value, or a condition, that says the sample is ready")
 	f.StringVar(&args, "args", "", "arguments of the program, separated by blanks")
@@ -44,6 +46,8 @@ func runCommand() *cobra.Command {
 	f.StringVar(&webhooks, "webhooks", "",
 		"manifests of the webhooks that it serves, separated by commas (default: config/webhook beside the CRDs)")
 	f.StringVar(&more, "samples", "", "files with further samples, for its permissions, separated by commas")
+	f.BoolVar(&s.Outside, "outside", false,
+		"run the program outside a pod, with a kubeconfig, as on a system without user namespaces")
 	f.DurationVar(&s.Period.Duration, "period", 0, "its resync period, such as 30s")
 	f.StringVar(&s.Baseline, "baseline", "", "file with accepted findings: any other failure makes the exit code 1")
 	f.StringVar(&against, "against", "", "another program, or its examine.json: the report lists what became better and worse")

@@ -1,0 +1,146 @@
+package examine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"example.com/operator-workshop/scripts/examine/pod"
+)
+
+const manifest = "testoperator/config/manifest.yaml"
+
+func TestManifest(t *testing.T) {
+	target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: manifest}}
+	if err := target.readManifest(); err != nil {
+		t.Fatal(err)
+	}
+	w := target.workload
+	if target.home() != "testoperator" || target.serviceAccount().String() != "testoperator/greeter" || target.Namespace != "" {
+		t.Errorf("namespace %s, account %s, it watches %q", target.home(), target.serviceAccount(), target.Namespace)
+	}
+	all, err := w.grants()
+	if err != nil || len(all) != 2 || all[0].namespace != "testoperator" || all[1].namespace != "" || len(all[1].rules) != 4 {
+		t.Errorf("roles %+v, %v", all, err)
+	}
+	k := kubelet{workload: w, pod: "greeter-0"}
+	want := []string{"--leader-elect", "--webhook-port=9444", "--webhook-cert-dir=/certs"}
+	if args := k.arguments(map[string]string{"WEBHOOK_PORT": "9444"}); !slices.Equal(args, want) {
+		t.Errorf("arguments %q, want %q", args, want)
+	}
+	p := &pod.Pod{}
+	if w.shape(p); !p.ReadOnly || p.User != 65532 {
+		t.Errorf("the pod is %+v", p)
+	}
+	if n := w.port(intstr.FromString("webhooks")); n != 9444 {
+		t.Errorf("the port webhooks is %d", n)
+	}
+	if n := w.port(intstr.FromInt32(80)); n != 80 {
+		t.Errorf("the port 80 is %d", n)
+	}
+}
+
+func TestTheDeploymentOfAProgram(t *testing.T) {
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: other}\nspec: {template: {spec: {containers: " +
+		"[{name: NAME, image: x}]}}}\n"
+	for name, test := range map[string]struct{ text, say string }{
+		"another one beside it": {string(text) + other, ""},
+		"none":                  {"kind: ConfigMap\napiVersion: v1\n", "it holds no Deployment"},
+		"two of the program":    {string(text) + strings.ReplaceAll(other, "NAME", "testoperator"), "the name of exactly one"},
+		"no container": {"kind: Deployment\napiVersion: apps/v1\nmetadata: {name: a}\n",
+			"Deployment a has no container"},
+	} {
+		file := filepath.Join(t.TempDir(), "manifest.yaml")
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: file}}
+		err := target.readManifest()
+		if test.say == "" && (err != nil || target.workload.name != "greeter") ||
+			test.say != "" && (err == nil || !strings.Contains(err.Error(), test.say)) {
+			t.Errorf("%s: %v, want %q", name, err, test.say)
+		}
+	}
+}
+
+func TestWhatADownwardAPIHas(t *testing.T) {
+	k := kubelet{pod: "greeter-0", workload: &workload{namespace: "here", template: corev1.PodTemplateSpec{}}}
+	k.template.Labels = map[string]string{"app": "greeter"}
+	k.container.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1500m"),
+		"memory": resource.MustParse("64Mi")}
+	for path, want := range map[string]string{"metadata.name": "greeter-0", "metadata.namespace": "here",
+		"metadata.labels['app']": "greeter", "metadata.labels": "app=\"greeter\"\n", "spec.serviceAccountName": "default"} {
+		if got := k.field(path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	for _, test := range []struct{ resource, divisor, want string }{{"limits.cpu", "0", "2"}, {"limits.cpu", "1m", "1500"},
+		{"limits.memory", "1Mi", "64"}, {"limits.memory", "0", "67108864"}} {
+		of := corev1.ResourceFieldSelector{Resource: test.resource, Divisor: resource.MustParse(test.divisor)}
+		if got := k.resource(of); got != test.want {
+			t.Errorf("%s by %s is %s, want %s", test.resource, test.divisor, got, test.want)
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	values := map[string]string{"A": "a"}
+	for text, want := range map[string]string{"$(A)": "a", "x=$(A)/$(A)": "x=a/a", "$(B)": "$(B)", "$$(A)": "$(A)", "$A": "$A"} {
+		if got := expand(text, values); got != want {
+			t.Errorf("%s is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestNamedFiles has settings with paths: a pod shows the files, and no folder.
+func TestNamedFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mounts := namedFiles([]string{"--config=" + file, "--dir=" + dir, "--tmp=/tmp", "HOME", "config.yaml"})
+	if len(mounts) != 1 || mounts[0] != (pod.Mount{Source: file, Target: file}) {
+		t.Errorf("mounts %+v", mounts)
+	}
+}
+
+// TestAManifestNeedsNothingElse has leader election, a webhook, a ConfigMap, a Secret and a read-only root.
+func TestAManifestNeedsNothingElse(t *testing.T) {
+	if err := pod.Check(); err != nil {
+		t.Skip("this system allows no pods: ", err)
+	}
+	t.Parallel()
+	s := Subject{Program: build(t), Manifest: manifest, CRD: "testoperator/config/crd.yaml",
+		Sample: "testoperator/config/sample.yaml", Fast: true}
+	only := []string{"restart", "replicas"}
+	if os.Getenv("LONG") != "" {
+		only = append(only, "creation", "crash", "permissions")
+	}
+	report, err := Run(t.Context(), s, Options{Only: only, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	for _, say := range []string{"one replica sent all", "Its webhooks were served: ValidatingWebhookConfiguration greetings",
+		"does not serve: Certificate."} {
+		if !strings.Contains(page, say) {
+			t.Errorf("the page does not say %q:\n%s", say, page)
+		}
+	}
+	for _, f := range report.Findings {
+		if f.Verdict == Failed || f.Verdict == Skipped && !strings.HasPrefix(f.Title, "not tried: ") {
+			t.Errorf("%s: %s: %s", f.Verdict, f.Title, f.What)
+		}
+	}
+}

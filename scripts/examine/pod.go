@@ -1,0 +1,182 @@
+package examine
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/pod"
+)
+
+// metricsInPod is the port of the metrics in a pod, where no other program can have it.
+const metricsInPod = 18080
+
+// choosePlace decides whether the program runs in a pod: not when the user does not want that, or the system does not
+// allow it.
+func (t *target) choosePlace(note func(string)) {
+	if t.Outside {
+		return
+	}
+	if err := pod.Check(); err != nil {
+		t.Outside = true
+		note(fmt.Sprintf("This system does not let the lab run the program as in a pod (%v), so the program runs outside a "+
+			"pod, with a kubeconfig: the lab skips two replicas that listen on one port or take the namespace of their lease "+
+			"from their pod. It needs Linux and user namespaces: on Ubuntu, `sudo sysctl "+
+			"kernel.apparmor_restrict_unprivileged_userns=0` allows them.", err))
+	}
+}
+
+// serviceAccount is the service account of the operator's pods.
+func (t *target) serviceAccount() types.NamespacedName {
+	if t.workload != nil {
+		return types.NamespacedName{Namespace: t.home(), Name: t.workload.serviceAccount()}
+	}
+	return types.NamespacedName{Namespace: t.home(), Name: "examined"}
+}
+
+// emptyPod is a pod for a run that needs no API server; nil outside a pod.
+func (t *target) emptyPod() *pod.Pod {
+	if t.Outside {
+		return nil
+	}
+	return fixture.EmptyPod("help")
+}
+
+// A container is what the manifests say about the container of the program.
+type container struct {
+	args, env []string
+	mounts    []pod.Mount
+}
+
+// readContainer reads what the manifests say. The objects that the container needs exist.
+func (o *operator) readContainer(ctx context.Context, served bool) (err error) {
+	if o.target.workload == nil {
+		return nil
+	}
+	k := &kubelet{workload: o.target.workload, ctx: ctx, fixture: o.fixture, pod: o.pod, served: served,
+		dir: filepath.Join(o.fixture.Dir, "volumes", o.user.Name)}
+	var values map[string]string
+	if o.container.env, values, err = k.environment(); err == nil {
+		o.container.args = k.arguments(values)
+		o.container.mounts, err = k.mounts()
+	}
+	if err != nil {
+		return fmt.Errorf("MANIFEST=%s: %w", o.target.Manifest, err)
+	}
+	return nil
+}
+
+// inPod describes the program in its pod. The pod has the usual ports to itself, and the lab's files where a program
+// looks for them, so that only the metrics need flags.
+func (o *operator) inPod(args []string) (fixture.Program, error) {
+	given := slices.Concat(o.container.args, o.filled(o.target.Args))
+	env := slices.Concat([]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, o.container.env, o.filled(o.target.Env))
+	in := o.fixture.Pod(o.user, o.pod)
+	if o.target.workload != nil {
+		o.target.workload.shape(in)
+	}
+	in.Mounts = slices.DeleteFunc(in.Mounts, func(m pod.Mount) bool { // the manifests have another one there
+		return slices.ContainsFunc(o.container.mounts, func(own pod.Mount) bool { return own.Target == m.Target })
+	})
+	in.Mounts = slices.Concat(o.container.mounts, in.Mounts, namedFiles(slices.Concat(given, o.target.Env)))
+	all := slices.Concat(given, o.metricsSettings(), o.certificates(fixture.CertDirInPod), args)
+	return fixture.Program{Name: o.user.Name, Path: o.program, Args: all, Env: env, Pod: in}, nil
+}
+
+// awaitProbe returns when the readiness probe of the manifests succeeds. The lab asks by HTTP and TCP, as a kubelet does.
+func (o *operator) awaitProbe(ctx context.Context) error {
+	if o.target.workload == nil || o.pod == "" || o.target.workload.container.ReadinessProbe == nil {
+		return nil
+	}
+	probe := o.target.workload.container.ReadinessProbe.ProbeHandler
+	return fixture.Eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe) })
+}
+
+// ask asks a probe once.
+func (o *operator) ask(ctx context.Context, probe corev1.ProbeHandler) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	switch {
+	case probe.TCPSocket != nil:
+		c, err := o.Process().Dial(o.target.workload.port(probe.TCPSocket.Port))
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	case probe.HTTPGet != nil:
+		port := o.target.workload.port(probe.HTTPGet.Port)
+		scheme := strings.ToLower(cmp.Or(string(probe.HTTPGet.Scheme), "http"))
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+localAddress(port)+probe.HTTPGet.Path, nil)
+		if err != nil {
+			return err
+		}
+		response, err := o.client(port).Do(request)
+		if err != nil {
+			return err
+		}
+		if response.StatusCode >= http.StatusBadRequest {
+			err = fmt.Errorf("%s: %s", probe.HTTPGet.Path, response.Status)
+		}
+		return errors.Join(err, response.Body.Close())
+	}
+	return nil
+}
+
+// client asks a port of the process. As a kubelet, it does not verify certificates.
+func (o *operator) client(port int) *http.Client {
+	p := o.Process()
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it is in a pod of the lab
+		DialContext:     func(context.Context, string, string) (net.Conn, error) { return p.Dial(port) }}}
+}
+
+// namedFiles are the files of this machine whose paths settings name, such as that of a configuration. The pod shows no
+// folders: these may have files that the user does not think of.
+func namedFiles(settings []string) (mounts []pod.Mount) {
+	for _, setting := range settings {
+		_, value, found := strings.Cut(setting, "=")
+		if !found {
+			value = setting
+		}
+		info, err := os.Stat(value)
+		if err == nil && filepath.IsAbs(value) && info.Mode().IsRegular() {
+			mounts = append(mounts, pod.Mount{Source: value, Target: filepath.Clean(value)})
+		}
+	}
+	return mounts
+}
+
+// freePort is a port that no other program has: the given one in a pod.
+func (o *operator) freePort(inPod int) (int, error) {
+	if o.pod != "" {
+		return inPod, nil
+	}
+	return fixture.FreePort()
+}
+
+// alone are the arguments of an operator that runs once: it needs no leader election, and a leader that cannot renew its
+// lease during a fault would end.
+func (o *operator) alone() []string {
+	return o.with("--leader-elect=false", "--enable-leader-election=false")
+}
+
+// elects are the arguments of one of two replicas. A pod has the namespace of the lease.
+func (o *operator) elects() []string {
+	if o.pod != "" {
+		return o.with("--leader-elect", "--enable-leader-election")
+	}
+	return o.with("--leader-elect", "--enable-leader-election", "--leader-election-namespace="+o.target.home())
+}

@@ -1,0 +1,321 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/pod"
+)
+
+// A kubelet finds what a pod of the workload needs: environment, arguments, and mounts. The content of ConfigMaps and
+// Secrets is that of the time when the replica was prepared.
+type kubelet struct {
+	*workload
+	ctx     context.Context
+	fixture *fixture.Fixture
+	pod     string // its name
+	dir     string // for volumes
+	served  bool   // the lab makes the certificates of webhooks
+}
+
+// dataOf is the content of a ConfigMap or a Secret, nil when it does not exist.
+func (k *kubelet) dataOf(kind, name string) (data map[string][]byte, err error) {
+	data = map[string][]byte{}
+	if kind == "Secret" {
+		secret, err := k.fixture.Kube.CoreV1().Secrets(k.namespace).Get(k.ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		return secret.Data, nil
+	}
+	object, err := k.fixture.Kube.CoreV1().ConfigMaps(k.namespace).Get(k.ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	for key, text := range object.Data {
+		data[key] = []byte(text)
+	}
+	for key, content := range object.BinaryData {
+		data[key] = content
+	}
+	return data, nil
+}
+
+// must is the content of a ConfigMap or a Secret, which exists unless it is optional.
+func (k *kubelet) must(kind, name string, optional *bool) (map[string][]byte, error) {
+	data, err := k.dataOf(kind, name)
+	if err == nil && data == nil && (optional == nil || !*optional) {
+		return nil, fmt.Errorf("the pod needs the %s %s, which does not exist: add it to MANIFEST=, or to NEEDS= with "+
+			"`namespace: $NAMESPACE`", kind, name)
+	}
+	return data, err
+}
+
+// environment are the variables of the container, and their values for its arguments.
+func (k *kubelet) environment() (env []string, values map[string]string, err error) {
+	values = map[string]string{}
+	add := func(name, value string) {
+		env, values[name] = append(env, name+"="+value), value
+	}
+	for _, from := range k.container.EnvFrom {
+		var data map[string][]byte
+		if from.ConfigMapRef != nil {
+			data, err = k.must("ConfigMap", from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+		} else if from.SecretRef != nil {
+			data, err = k.must("Secret", from.SecretRef.Name, from.SecretRef.Optional)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		for key, value := range data {
+			add(from.Prefix+key, string(value))
+		}
+	}
+	for _, e := range k.container.Env {
+		value, known, err := expand(e.Value, values), true, error(nil)
+		if e.ValueFrom != nil {
+			value, known, err = k.valueOf(*e.ValueFrom)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("the variable %s: %w", e.Name, err)
+		}
+		if known {
+			add(e.Name, value)
+		}
+	}
+	return env, values, nil
+}
+
+// valueOf is a value from another place. It is not known when an optional object or key does not exist.
+func (k *kubelet) valueOf(from corev1.EnvVarSource) (value string, known bool, err error) {
+	of := func(kind, name, key string, optional *bool) (string, bool, error) {
+		data, err := k.must(kind, name, optional)
+		content, known := data[key]
+		if err == nil && !known && (optional == nil || !*optional) {
+			err = fmt.Errorf("the %s %s has no key %s", kind, name, key)
+		}
+		return string(content), known, err
+	}
+	switch {
+	case from.ConfigMapKeyRef != nil:
+		return of("ConfigMap", from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
+	case from.SecretKeyRef != nil:
+		return of("Secret", from.SecretKeyRef.Name, from.SecretKeyRef.Key, from.SecretKeyRef.Optional)
+	case from.FieldRef != nil:
+		return k.field(from.FieldRef.FieldPath), true, nil
+	case from.ResourceFieldRef != nil:
+		return k.resource(*from.ResourceFieldRef), true, nil
+	}
+	return "", false, nil
+}
+
+var keyed = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
+
+// field is a field of the pod, as the downward API has it.
+func (k *kubelet) field(path string) string {
+	if m := keyed.FindStringSubmatch(path); m != nil {
+		return map[string]map[string]string{"labels": k.template.Labels, "annotations": k.template.Annotations}[m[1]][m[2]]
+	}
+	all := func(values map[string]string) string {
+		var lines strings.Builder
+		for key, value := range values {
+			fmt.Fprintf(&lines, "%s=%q\n", key, value)
+		}
+		return lines.String()
+	}
+	return map[string]string{"metadata.name": k.pod, "metadata.namespace": k.namespace,
+		"metadata.uid": "00000000-0000-4000-8000-000000000001", "metadata.labels": all(k.template.Labels),
+		"metadata.annotations": all(k.template.Annotations), "spec.serviceAccountName": k.serviceAccount(),
+		"spec.nodeName": "node-0", "status.podIP": fixture.PodAddress.String(),
+		"status.podIPs": fixture.PodAddress.String(), "status.hostIP": "127.0.0.1", "status.hostIPs": "127.0.0.1"}[path]
+}
+
+// resource is a limit or a request of the container.
+func (k *kubelet) resource(of corev1.ResourceFieldSelector) string {
+	list, name, _ := strings.Cut(of.Resource, ".")
+	quantities := map[string]corev1.ResourceList{"limits": k.container.Resources.Limits,
+		"requests": k.container.Resources.Requests}[list]
+	quantity, unit := quantities[corev1.ResourceName(name)], of.Divisor
+	if unit.IsZero() {
+		return strconv.FormatInt(quantity.Value(), 10) // a number of cores is rounded up
+	}
+	return strconv.FormatInt((quantity.MilliValue()+unit.MilliValue()-1)/unit.MilliValue(), 10)
+}
+
+var reference = regexp.MustCompile(`\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`)
+
+// expand replaces $(NAME) in an argument or a variable. $$ is a dollar sign, and an unknown name stays.
+func expand(text string, values map[string]string) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		if value, ok := values[found[2:len(found)-1]]; ok {
+			return value
+		}
+		return found
+	})
+}
+
+// arguments are those of the container, without the program itself.
+func (k *kubelet) arguments(values map[string]string) (args []string) {
+	command := k.container.Command
+	if len(command) > 0 {
+		command = command[1:]
+	}
+	for _, arg := range slices.Concat(command, k.container.Args) {
+		args = append(args, expand(arg, values))
+	}
+	return args
+}
+
+// mounts writes the volumes of the container into files of the lab, and shows them in the pod.
+func (k *kubelet) mounts() (all []pod.Mount, err error) {
+	volumes := map[string]corev1.Volume{}
+	for _, v := range k.template.Spec.Volumes {
+		volumes[v.Name] = v
+	}
+	for _, m := range k.container.VolumeMounts {
+		if m.MountPath == fixture.ServiceAccountDir {
+			continue // each pod of the lab has it
+		}
+		source, err := k.volume(volumes[m.Name])
+		if err != nil {
+			return nil, fmt.Errorf("the volume %s: %w", m.Name, err)
+		}
+		if m.SubPath != "" && source != "" {
+			source = filepath.Join(source, m.SubPath)
+		}
+		all = append(all, pod.Mount{Source: source, Target: m.MountPath})
+	}
+	return all, nil
+}
+
+// volume is the folder with the content of a volume; empty for an empty folder.
+func (k *kubelet) volume(v corev1.Volume) (dir string, err error) {
+	sources := []corev1.VolumeProjection{}
+	switch {
+	case v.EmptyDir != nil:
+		return "", nil
+	case v.ConfigMap != nil:
+		sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items, Optional: v.ConfigMap.Optional}})
+	case v.Secret != nil:
+		if k.isCertificate(v.Secret.SecretName) {
+			return k.fixture.Webhooks.CertDir, nil // its files change with the Secret
+		}
+		sources = append(sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.SecretName}, Items: v.Secret.Items,
+			Optional: v.Secret.Optional}})
+	case v.DownwardAPI != nil:
+		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: v.DownwardAPI.Items}})
+	case v.Projected != nil:
+		sources = v.Projected.Sources
+	default:
+		return "", errors.New("a pod of the lab has ConfigMaps, Secrets, empty folders and the downward API, and no other " +
+			"volumes: leave it out of the manifest")
+	}
+	dir = filepath.Join(k.dir, v.Name)
+	err = os.MkdirAll(dir, 0o700)
+	for _, source := range sources {
+		files, filesErr := k.project(source)
+		err = errors.Join(err, filesErr)
+		for name, content := range files {
+			file := filepath.Join(dir, filepath.Clean("/"+name))
+			err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, content, 0o600))
+		}
+	}
+	return dir, err
+}
+
+// isCertificate reports whether the lab makes the certificate in a Secret: cert-manager would make it, or something else
+// that the lab's cluster does not have.
+func (k *kubelet) isCertificate(secret string) bool {
+	for _, u := range k.ofKinds("Certificate") {
+		if name, _, _ := unstructured.NestedString(u.Object, "spec", "secretName"); name == secret {
+			return true
+		}
+	}
+	data, err := k.dataOf("Secret", secret)
+	return err == nil && data == nil && k.served
+}
+
+// project are the files of a source, by name.
+func (k *kubelet) project(source corev1.VolumeProjection) (files map[string][]byte, err error) {
+	switch {
+	case source.ConfigMap != nil:
+		data, err := k.must("ConfigMap", source.ConfigMap.Name, source.ConfigMap.Optional)
+		return chosen(data, source.ConfigMap.Items), err
+	case source.Secret != nil:
+		data, err := k.must("Secret", source.Secret.Name, source.Secret.Optional)
+		return chosen(data, source.Secret.Items), err
+	case source.DownwardAPI != nil:
+		files = map[string][]byte{}
+		for _, item := range source.DownwardAPI.Items {
+			if item.FieldRef != nil {
+				files[item.Path] = []byte(k.field(item.FieldRef.FieldPath))
+			} else if item.ResourceFieldRef != nil {
+				files[item.Path] = []byte(k.resource(*item.ResourceFieldRef))
+			}
+		}
+		return files, nil
+	case source.ServiceAccountToken != nil:
+		return nil, errors.New("a pod of the lab has the token of its service account only at the usual place")
+	}
+	return nil, nil
+}
+
+// chosen are the keys that items name, with their paths; without items all.
+func chosen(data map[string][]byte, items []corev1.KeyToPath) map[string][]byte {
+	if len(items) == 0 {
+		return data
+	}
+	files := map[string][]byte{}
+	for _, item := range items {
+		if content, ok := data[item.Key]; ok {
+			files[item.Path] = content
+		}
+	}
+	return files
+}
+
+// port is the number of a port of the container.
+func (w *workload) port(of intstr.IntOrString) int {
+	for _, p := range w.container.Ports {
+		if of.Type == intstr.String && p.Name == of.StrVal {
+			return int(p.ContainerPort)
+		}
+	}
+	return of.IntValue()
+}
+
+// shape adds the container's rights to a pod.
+func (w *workload) shape(p *pod.Pod) {
+	if c := w.template.Spec.SecurityContext; c != nil && c.RunAsUser != nil {
+		p.User = int(*c.RunAsUser)
+	}
+	if c := w.container.SecurityContext; c != nil {
+		if c.RunAsUser != nil {
+			p.User = int(*c.RunAsUser)
+		}
+		p.ReadOnly = c.ReadOnlyRootFilesystem != nil && *c.ReadOnlyRootFilesystem
+	}
+}
