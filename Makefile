@@ -81,7 +81,8 @@ serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8
 
 # Exercises. Your files are in work/, which is not committed; files are saved before they are overwritten.
 exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3 LANGUAGE=ja
-	@$(WORKSHOP) exercise --ex "$$EX" $(if $(filter LANGUAGE,$(typed)),--language "$$LANGUAGE")
+	@$(WORKSHOP) exercise --ex "$$EX" $(if $(filter LANGUAGE,$(typed)),--language "$$LANGUAGE") \
+	$(if $(filter KIND,$(typed)),--kind "$$KIND") $(if $(filter SPEC,$(typed)),--spec "$$SPEC")
 
 # ROOM=http://… NAME=… sends the verdict to the instructor, under the name that you choose; nothing is sent without it.
 check: ## Let the lab judge what you wrote: make check, make check WATCH=1

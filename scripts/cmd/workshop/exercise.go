@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/room"
@@ -26,8 +27,7 @@ import (
 // errNotPassed ends a command that has printed the reason already.
 var errNotPassed = errors.New("not every check passed")
 
-var errNoSolution = errors.New("the capstone has no hints and no solution: see what `make check` says of " +
-	"each behaviour")
+var errNoSolution = errors.New("the capstone has no solution: its specification is yours; `make hint` helps")
 
 // course returns the exercises of this checkout, with the reader's files in work/. They are judged on the kept control
 // plane.
@@ -180,7 +180,8 @@ func reportSaved(saved string) {
 
 // beginCommand continues an exercise, or puts its starter into work/.
 func beginCommand() *cobra.Command {
-	return courseCommand("exercise", "Begin an exercise, or go on with it: its story, its starter, its check",
+	var kind, spec string
+	cmd := courseCommand("exercise", "Begin an exercise, or go on with it: its story, its starter, its check",
 		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
 			s, err := c.State()
 			if err != nil {
@@ -196,6 +197,14 @@ func beginCommand() *cobra.Command {
 				}
 			}
 			e, err := exercise.Find(c.All, id)
+			if err != nil {
+				return err
+			}
+			if e.ID == exercise.CapstoneID {
+				e, err = plan(c, e, kind, spec)
+			} else if kind+spec != "" {
+				err = errors.New("KIND= and SPEC= are for EX=capstone")
+			}
 			if err != nil {
 				return err
 			}
@@ -216,6 +225,36 @@ func beginCommand() *cobra.Command {
 			}
 			return nil
 		})
+	cmd.Flags().StringVar(&kind, "kind", "", "for the capstone: the kind that the operator serves")
+	cmd.Flags().StringVar(&spec, "spec", "", "for the capstone: a file with the specification")
+	return cmd
+}
+
+// plan returns the capstone: with the specification of a file, with that in work/, or with one from answers in a
+// terminal.
+func plan(c exercise.Course, e exercise.Exercise, kind, file string) (exercise.Exercise, error) {
+	if file != "" {
+		s, err := specification.Read(file)
+		if err == nil && kind != "" && kind != s.Kind {
+			err = fmt.Errorf("KIND=%s, but the kind of %s is %s: leave out KIND=, or change the file", kind, file, s.Kind)
+		}
+		if err != nil {
+			return e, err
+		}
+		return e.Plan(s)
+	}
+	s, err := c.Planned()
+	switch {
+	case err == nil && (kind == "" || kind == s.Kind), kind == "" && !errors.Is(err, exercise.ErrNoPlan):
+		return e, err // the reader goes on
+	case !term.IsTerminal(int(os.Stdin.Fd())):
+		return e, fmt.Errorf("this is not a terminal, so the command cannot ask: write a file such as greeting.yaml, and name "+
+			"it: make exercise EX=capstone SPEC=greeting.yaml\n\n%s", specification.Example)
+	}
+	if s, err = exercise.Ask(os.Stdin, os.Stdout, kind); err != nil {
+		return e, err
+	}
+	return e.Plan(s)
 }
 
 // mayReplace asks in a terminal whether a starter may take the place of other files. They are saved in any case.
@@ -333,7 +372,7 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbos
 		fmt.Println(t.Title)
 		return c.CheckBug(ctx, *t.bug)
 	}
-	if t.Test != nil { // some tests start an API server, and some generate from the reader's types
+	if t.Test != nil || t.Specification != "" { // some start an API server, and some generate from the reader's types
 		if err := w.builder().Ensure(ctx, slices.Concat(tools.Local, tools.Generators)...); err != nil {
 			return exercise.Report{}, err
 		}
@@ -369,9 +408,6 @@ func hintCommand() *cobra.Command {
 			e, err := w.meant(c, id)
 			if err != nil {
 				return err
-			}
-			if e.ID == exercise.CapstoneID {
-				return errNoSolution
 			}
 			s := e.state
 			var text string

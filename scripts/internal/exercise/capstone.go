@@ -1,87 +1,110 @@
 package exercise
 
 import (
+	"bytes"
+	"embed"
+	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
+	"io/fs"
+	"path/filepath"
 	"strings"
+	"text/template"
 
-	"example.com/operator-workshop/scripts/examine/outcome"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/examine/specification"
 )
 
-// CapstoneID is the ID of the exercise without stages, from an empty program to all behaviours.
+// CapstoneID is the ID of the exercise in which a reader specifies a kind, and writes its operator.
 const CapstoneID = "capstone"
 
-// Capstone returns that exercise. Its program is in the module of chapter 04, so that it may use the types of the API.
-var Capstone = Exercise{ID: CapstoneID, Title: "An operator from an empty file", Minutes: 240,
-	Chapter: "04-controller-runtime", Folder: "capstone", Starter: "exercises/empty", File: "main.go",
-	Lab: []string{outcome.Behaviours}, Fresh: true,
-	Story: `You have an empty program, the types of the API, and the 14 behaviours that the lab checks. Write the
-operator in whatever way you like. The score says which behaviours your program shows; a behaviour counts when all of
-its checks pass.
+// Capstone is that exercise. Its program is in the module of chapter 04, so that no module has to be downloaded.
+var Capstone = Exercise{ID: CapstoneID, Title: "An operator for a kind of your own", Minutes: 60,
+	Chapter: "04-controller-runtime", Folder: "capstone", File: "main.go", Specification: specification.File, Fresh: true,
+	Story: `You have a plan, specification.yaml, empty types, and a program that does nothing. Write the types and the
+operator. The lab makes its checks from your plan, in the order in which you build: the CRD has the fields, a sample
+gets its children, a deleted child comes back, each field reaches its child, the conditions become True, a deletion
+leaves nothing, and a restarted operator writes nothing. The first check that fails is the next step. You may change
+the plan at any time.`}
 
-A second one has no answer in the workshop: 04-controller-runtime/exercises/second-kind.yaml specifies three operators
-for your own kinds, and says where to begin. Write one of them, and let make examine judge it.`}
+//go:embed capstone
+var capstoneFiles embed.FS
 
-// A score has the verdicts on the checks of each behaviour, by the number of the behaviour.
-type score map[string][]Verdict
+// ErrNoPlan is returned when there is no specification in work/capstone.
+var ErrNoPlan = errors.New("work/capstone has no specification.yaml: make exercise EX=capstone KIND=Greeting makes it " +
+	"from your answers, make exercise EX=capstone SPEC=FILE takes yours (files of before: make restore)")
 
-// scoreOf groups verdicts by behaviour.
-func scoreOf(verdicts []Verdict) score {
-	s := score{}
-	for _, v := range verdicts {
-		number, _, _ := strings.Cut(strings.TrimPrefix(v.Check, "behaviour/"), "-")
-		s[number] = append(s[number], v)
-	}
-	return s
+// Plan returns the capstone with the starter of a specification.
+func (e Exercise) Plan(s specification.Specification) (Exercise, error) {
+	var err error
+	e.made, err = starterOf(s)
+	return e, err
 }
 
-// same returns the reason of all verdicts when all have the same reason: such a program does not start.
-func (s score) same() (reason string) {
-	for _, verdicts := range s {
-		for _, v := range verdicts {
-			if v.Passed() || reason != "" && v.Reason != reason {
-				return ""
-			}
-			reason = v.Reason
-		}
+// Planned returns the specification in work/capstone.
+func (w Workspace) Planned() (specification.Specification, error) {
+	s, err := specification.Read(w.specification(Capstone))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, ErrNoPlan
 	}
-	return reason
+	return s, err
 }
 
-// print writes a line for each behaviour, and how many behaviours are shown in full.
-func (s score) print(w io.Writer, verbose bool) {
-	if reason := s.same(); reason != "" {
-		outcome.Wrap(w, "", "No check could begin: "+reason)
-		fmt.Fprintf(w, "0 of %d behaviours\n", len(s))
-		return
+// specification is the path of the specification of an exercise: that of the capstone is the reader's.
+func (w Workspace) specification(e Exercise) string {
+	if e.ID == CapstoneID {
+		return filepath.Join(w.Dir(e), e.Specification)
 	}
-	shown := 0
-	for _, number := range slices.Sorted(maps.Keys(s)) {
-		passed, first := 0, ""
-		for _, v := range s[number] {
-			if v.Passed() {
-				passed++
-			} else if first == "" {
-				first = v.Check + ": " + v.Title
-			}
-		}
-		if passed == len(s[number]) {
-			shown++
-		}
-		fmt.Fprintf(w, "  %s  %2d of %2d checks\n", number, passed, len(s[number]))
-		if first != "" {
-			outcome.Wrap(w, "          ", first)
-		}
-		for _, v := range s[number] {
-			if verbose && !v.Passed() {
-				v.Print(w, true)
-			}
-		}
+	return filepath.Join(w.Root, e.Chapter, e.Specification)
+}
+
+// starterOf makes the files with which a reader begins: empty types, and a program that does nothing.
+func starterOf(s specification.Specification) (map[string][]byte, error) {
+	plan, err := s.YAML()
+	if err != nil {
+		return nil, err
 	}
-	fmt.Fprintf(w, "%d of %d behaviours\n", shown, len(s))
-	if shown < len(s) && !verbose {
-		fmt.Fprintln(w, "VERBOSE=1 shows the evidence.")
+	sample, err := yaml.Marshal(s.Sample())
+	if err != nil {
+		return nil, err
 	}
+	files := map[string][]byte{specification.File: plan, "sample.yaml": sample}
+	all, err := template.ParseFS(capstoneFiles, "capstone/*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all.Templates() {
+		var text bytes.Buffer
+		if err := t.Execute(&text, s); err != nil {
+			return nil, err
+		}
+		files[strings.TrimSuffix(t.Name(), ".tmpl")] = text.Bytes()
+	}
+	return files, nil
+}
+
+// experimentHints are the hints of the capstone, by the experiment that failed.
+var experimentHints = func() (all map[string]Hints) {
+	data, err := capstoneFiles.ReadFile("capstone/hints.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(data, &all)
+	}
+	if err != nil {
+		panic(fmt.Errorf("read hints.yaml: %w", err))
+	}
+	return all
+}()
+
+// hintsFor returns the hints of an exercise after a failure. The capstone has hints for each experiment.
+func (e Exercise) hintsFor(failure string) Hints {
+	if e.ID != CapstoneID {
+		return e.Hints
+	}
+	experiment, _, _ := strings.Cut(failure, "/")
+	h, known := experimentHints[experiment]
+	if !known {
+		h = experimentHints["begin"]
+	}
+	h.Nudge, h.Explanation = e.said.Say(reflowed(h.Nudge)), e.said.Say(reflowed(h.Explanation))
+	return h
 }

@@ -1,7 +1,6 @@
 package exercise
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // A Report is the result of one examination of the reader's files.
@@ -86,6 +83,8 @@ func checksOf(all []Exercise, e Exercise) (own, earlier []string) {
 func (c Course) Check(ctx context.Context, e Exercise) (Report, error) {
 	return c.check(e, func() error { return c.Module(e) }, func(r *Report) error {
 		switch {
+		case e.Specification != "":
+			return c.specified(ctx, e, r)
 		case e.Test != nil:
 			return c.chain(e, r, func(b Exercise) ([]Verdict, error) { return c.Judge.Test(ctx, b, c.Dir(e)) })
 		case e.CRD != nil:
@@ -141,7 +140,10 @@ func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, o
 	if _, err := c.Plane(ctx); err != nil {
 		return err
 	}
-	ledger := filepath.Join(scratch, "ledger.jsonl")
+	ledger := ""
+	if c.Checks != "" {
+		ledger = filepath.Join(scratch, "ledger.jsonl")
+	}
 	verdicts, err := c.Judge.Lab(ctx, []Job{job}, ledger, c.known(own, time.Now(), r))
 	if err != nil {
 		return err
@@ -168,10 +170,10 @@ func (c Course) known(own []string, built time.Time, r *Report) func(string, Ver
 	}
 }
 
-// split separates the verdicts of an exercise's own checks from the others.
+// split separates the verdicts of an exercise's own checks from the others. Without names, all checks are its own.
 func split(all []Verdict, own []string) (mine, earlier []Verdict) {
 	for _, v := range all {
-		if slices.Contains(own, v.Check) || slices.Contains(own, outcome.Behaviours) {
+		if slices.Contains(own, v.Check) || len(own) == 0 {
 			mine = append(mine, v)
 		} else {
 			earlier = append(earlier, v)
@@ -203,7 +205,8 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 	if err != nil || failure == "" {
 		return Wrong{}, false
 	}
-	if starter, err := c.Files(e, e.Starter); err == nil && maps.EqualFunc(files, starter, bytes.Equal) {
+	starter, err := c.Files(e, e.Starter)
+	if err == nil && digest(&trial{e: e, files: files}) == digest(&trial{e: e, files: starter}) {
 		return Wrong{}, false // the reader has not written a file yet
 	}
 	if some := e.Recognise(failure, source(files)); len(some) > 0 {
@@ -214,8 +217,11 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 
 // Hint returns the n-th hint, from 0: the hint for a known wrong answer comes first.
 func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool) {
-	hints := []string{e.Sayf("A nudge: %s", reflowed(e.Hints.Nudge)), e.Sayf("Why: %s", reflowed(e.Hints.Explanation)),
-		e.Sayf("The line:") + "\n" + e.Hints.Line}
+	h, line := e.hintsFor(failure), e.Sayf("The line:")
+	if e.ID == CapstoneID {
+		line = e.Sayf("Where to look:")
+	}
+	hints := []string{e.Sayf("A nudge: %s", reflowed(h.Nudge)), e.Sayf("Why: %s", reflowed(h.Explanation)), line + "\n" + h.Line}
 	if w, ok := c.Wrong(e, failure); ok {
 		known := e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name))
 		hints = append([]string{known + "\n" + reflowed(w.Hint)}, hints...)

@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/examine/strictyaml"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
@@ -34,6 +35,7 @@ import (
 //	  lab: [behaviour/05-deleted-configmap]   # checks of the lab, on the reader's program
 //	  test: {files: [exercises/types_test.go], package: ./v1, run: TestTypes}
 //	  crd: {accepts: […], refuses: […], shows: […]}
+//	  specification: exercises/kind/specification.yaml # experiments of the lab, on generated files of the reader's types
 //	  except: [behaviour/01-status]  # checks of earlier exercises that are not run, with a comment why
 //	  loses: [behaviour/11-annotated] # checks of earlier exercises that the solution fails: a later one passes them again
 //	  also: [behaviour/11-annotated]  # checks that the solution passes, but that `make check` does not run
@@ -72,18 +74,22 @@ type Exercise struct {
 	Lab      []string `json:"lab,omitempty"`
 	Test     *Test    `json:"test,omitempty"`
 	CRD      *CRD     `json:"crd,omitempty"`
-	Except   []string `json:"except,omitempty"`
-	Loses    []string `json:"loses,omitempty"`
-	Also     []string `json:"also,omitempty"`
-	Fresh    bool     `json:"fresh,omitempty"`
-	Fails    string   `json:"fails"`
-	Hints    Hints    `json:"hints"`
-	Wrong    []Wrong  `json:"wrong"`
+	// Specification is a file: the lab makes its checks from it.
+	Specification string   `json:"specification,omitempty"`
+	Except        []string `json:"except,omitempty"`
+	Loses         []string `json:"loses,omitempty"`
+	Also          []string `json:"also,omitempty"`
+	Fresh         bool     `json:"fresh,omitempty"`
+	Fails         string   `json:"fails"`
+	Hints         Hints    `json:"hints"`
+	Wrong         []Wrong  `json:"wrong"`
 
 	// Chapter is the folder of the list, relative to the checkout.
 	Chapter string `json:"-"`
 	// Folder is the folder of the reader's files in work/, when it differs from the chapter's name.
 	Folder string `json:"-"`
+	// made has the files of a starter that is no folder of the chapter.
+	made map[string][]byte
 	// said has the language of the texts; nil is English.
 	said *translation.Translation
 }
@@ -224,12 +230,16 @@ func (e Exercise) check(root string) error {
 	}
 	want(e.Minutes > 0, "minutes are missing")
 	judges := 0
-	for _, there := range []bool{len(e.Lab) > 0, e.Test != nil, e.CRD != nil} {
+	for _, there := range []bool{len(e.Lab) > 0, e.Test != nil, e.CRD != nil, e.Specification != ""} {
 		if there {
 			judges++
 		}
 	}
-	want(judges == 1, "it wants exactly one of lab, test and crd")
+	want(judges == 1, "it wants exactly one of lab, test, crd and specification")
+	if e.Specification != "" {
+		_, err := specification.Read(filepath.Join(root, e.Chapter, e.Specification))
+		want(err == nil, "%v", err)
+	}
 	for _, path := range []string{e.Starter, e.Solution} {
 		_, err := os.Stat(filepath.Join(root, e.Chapter, path))
 		want(path != "" && err == nil, "%q is not in the chapter", path)
@@ -256,7 +266,11 @@ func (e Exercise) check(root string) error {
 // Find returns the exercise with the ID that a reader types: 04.3, or 4.3.
 func Find(all []Exercise, id string) (Exercise, error) {
 	if id == CapstoneID {
-		return Capstone, nil
+		e := Capstone
+		if len(all) > 0 {
+			e = e.In(all[0].said)
+		}
+		return e, nil
 	}
 	if at := strings.Index(id, "."); at == 1 {
 		id = "0" + id

@@ -77,7 +77,7 @@ func TestADescriptionThatIsNotComplete(t *testing.T) {
 		"title: T->titel: T":     "titel",
 		"minutes: 5->minutes: 0": "minutes are missing",
 		"04.1->05.1":             "it is in the list of 04-x",
-		"lab: [x]->lab: []":      "exactly one of lab, test and crd",
+		"lab: [x]->lab: []":      "exactly one of lab, test, crd and specification",
 		"starter: a->starter: z": `"z" is not in the chapter`,
 		"says: x->says: (":       "missing closing )",
 		", lacks: x->":           "wants says, source or lacks",

@@ -203,7 +203,8 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, ledger string, each func(job
 func checking(known int, jobs []Job) string {
 	all := 0
 	for _, job := range jobs {
-		if slices.Contains(job.Checks, outcome.Fast) || slices.Contains(job.Checks, outcome.Behaviours) {
+		if job.Specification != "" || slices.Contains(job.Checks, outcome.Fast) ||
+			slices.Contains(job.Checks, outcome.Behaviours) {
 			return fmt.Sprintf("running the checks, %d are done", known)
 		}
 		all += len(job.Checks)

@@ -2,6 +2,7 @@ package exercise
 
 import (
 	_ "embed"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +47,11 @@ func Sentences(root string) (sentences []translation.Sentence, err error) {
 		for _, w := range e.Wrong {
 			add(from, w.Name, reflowed(w.Hint))
 		}
+	}
+	add("scripts/internal/exercise/capstone.go", Capstone.Title, reflowed(Capstone.Story))
+	for _, experiment := range slices.Sorted(maps.Keys(experimentHints)) {
+		h := experimentHints[experiment]
+		add("scripts/internal/exercise/capstone/hints.yaml", reflowed(h.Nudge), reflowed(h.Explanation))
 	}
 	for _, w := range mistakes {
 		add("scripts/internal/exercise/mistakes.yaml", w.Name, reflowed(w.Hint))

@@ -39,10 +39,6 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		outcome.Wrap(w, "", e.said.Say(r.Compile.Error()))
 		return
 	}
-	if e.ID == CapstoneID {
-		scoreOf(r.Own).print(w, verbose)
-		return
-	}
 	if !r.shown {
 		e.PrintOwn(w, r.Own, verbose)
 	}
@@ -138,13 +134,13 @@ func (c Course) Progress(w io.Writer, s State) {
 	}
 	fmt.Fprintf(w, "bugs found and fixed: %d (`make bug`)\n", bugs)
 	if s.Passed[CapstoneID] != "" {
-		fmt.Fprintln(w, "capstone: all behaviours are shown")
+		fmt.Fprintln(w, "capstone: the operator for a kind of your own passed")
 	}
 	if next, ok := c.Next(s); ok {
 		outcome.Wrap(w, "", fmt.Sprintf("next: %s %s, %d minutes: make exercise EX=%s (%d minutes left in all)", next.ID,
 			next.Title, next.Minutes, next.ID, left))
 	} else {
-		fmt.Fprintln(w, "All exercises are done. Go on with make check EX=capstone and the bugs.")
+		fmt.Fprintln(w, "All exercises are done. Go on with make exercise EX=capstone KIND=Greeting and the bugs.")
 	}
 }
 
@@ -159,8 +155,8 @@ func (e Exercise) PrintStory(w io.Writer) {
 	switch {
 	case e.Test != nil:
 		check = e.Sayf("its tests: %s", e.Test.Run)
-	case e.ID == CapstoneID:
-		check = "all behaviours that the lab knows; make check prints the score"
+	case e.Specification != "":
+		check = e.Sayf("experiments of the lab, made from the specification")
 	case len(e.Lab) > 0:
 		check = strings.Join(e.Lab, ", ")
 	case e.CRD != nil:
@@ -175,8 +171,9 @@ func (e Exercise) PrintStory(w io.Writer) {
 		fmt.Fprintf(w, "            %s\n", strings.Join(e.RunCommands(), "\n            "))
 	}
 	if e.ID == CapstoneID {
-		fmt.Fprintln(w, "then        make check, and make check VERBOSE=1 for the evidence of it; there are no hints")
-		return
+		fmt.Fprintln(w, e.Sayf("the plan    %s", filepath.Join("work", e.folder(), e.Specification)))
+		fmt.Fprintln(w, e.Sayf("to run it   make down up, which is an empty cluster, and in make shell:"))
+		fmt.Fprintln(w, "            make -C "+filepath.Join("work", e.folder())+" run")
 	}
 	fmt.Fprintln(w, e.Sayf("then        make check   (make hint helps, make progress shows where you are)"))
 }
@@ -190,7 +187,9 @@ func (e Exercise) RunCommands() []string {
 // PrintHint writes a hint, and whether more hints follow.
 func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 	outcome.Wrap(w, "", text)
-	if last {
+	if last && e.ID == CapstoneID {
+		fmt.Fprintln(w, e.Sayf("That was the last hint: your operator has no solution but yours."))
+	} else if last {
 		fmt.Fprintln(w, e.Sayf("That was the last hint; `make solution` shows a diff."))
 	} else {
 		fmt.Fprintln(w, e.Sayf("`make hint` says more."))

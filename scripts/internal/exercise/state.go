@@ -132,6 +132,10 @@ var ErrNotReplaced = errors.New("nothing was changed")
 // files solve the exercise before. All other readers get the starter, when agreed reports that their files may be
 // replaced.
 func (c Course) Begin(e Exercise, agreed func(Exercise) bool) (b Beginning, err error) {
+	if e.made != nil { // another plan
+		b.Saved, err = c.Goto(e, agreed)
+		return b, err
+	}
 	s, err := c.State()
 	if err != nil {
 		return b, err

@@ -155,7 +155,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 		if _, err := c.Put(t.e, t.files); err != nil {
 			return err
 		}
-		if len(t.e.Lab) == 0 {
+		if len(t.e.Lab) == 0 && t.e.Specification == "" {
 			print("%v", t)
 			if t.report, err = c.Check(ctx, t.e); err != nil {
 				return fmt.Errorf("%v: %w", t, err)
@@ -168,7 +168,14 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 			continue
 		}
 		print("building %v (%d of %d)", t, at+1, len(all))
-		err := c.Judge.Build(ctx, c.Dir(t.e), ".", filepath.Join("work", t.e.Chapter), t.job.Program)
+		shown := filepath.Join("work", t.e.Chapter)
+		if t.e.Specification != "" {
+			t.job = Job{Name: digest(t), Program: t.job.Program, Specification: c.specification(t.e), CRD: t.job.Program + "-crd"}
+			err = c.Judge.Generate(ctx, c.Dir(t.e), t.job.CRD, shown)
+		}
+		if err == nil {
+			err = c.Judge.Build(ctx, c.Dir(t.e), ".", shown, t.job.Program)
+		}
 		if errors.Is(err, errCompile) {
 			t.report.Compile, t.job = err, Job{}
 		} else if err != nil {
@@ -188,6 +195,9 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 	for _, t := range all {
 		if all := verdicts[t.job.Name]; t.job.Name != "" {
 			t.report.Own, t.report.Earlier, t.losses = chosenOf(all, t.own), chosenOf(all, t.earlier), chosenOf(all, t.lost)
+			if t.e.Specification != "" {
+				t.report.Own = all
+			}
 		}
 	}
 	return nil
@@ -198,6 +208,9 @@ func digest(t *trial) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, t.e.Chapter)
 	for _, name := range slices.Sorted(maps.Keys(t.files)) {
+		if t.e.isGenerated(name) {
+			continue
+		}
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(t.files[name]), t.files[name])
 	}
 	return fmt.Sprintf("x%x", sum.Sum(nil)[:6])

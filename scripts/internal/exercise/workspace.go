@@ -35,6 +35,16 @@ func (e Exercise) Path() string { return filepath.Join("work", e.folder(), e.Fil
 
 // Files returns the files of a starter or a solution, by their paths in the work folder.
 func (w Workspace) Files(e Exercise, of string) (map[string][]byte, error) {
+	if e.made != nil {
+		return e.made, nil
+	}
+	if e.ID == CapstoneID {
+		s, err := w.Planned()
+		if err != nil {
+			return nil, err
+		}
+		return starterOf(s)
+	}
 	from := filepath.Join(w.Root, e.Chapter, of)
 	info, err := os.Stat(from)
 	if err != nil {
