@@ -212,18 +212,6 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 	return Wrong{}, false
 }
 
-// Hint returns the n-th hint, from 0: the hint for a known wrong answer comes first.
-func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool) {
-	hints := []string{e.Sayf("A nudge: %s", reflowed(e.Hints.Nudge)), e.Sayf("Why: %s", reflowed(e.Hints.Explanation)),
-		e.Sayf("The line:") + "\n" + e.Hints.Line}
-	if w, ok := c.Wrong(e, failure); ok {
-		known := e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name))
-		hints = append([]string{known + "\n" + reflowed(w.Hint)}, hints...)
-	}
-	n = min(n, len(hints)-1)
-	return strings.TrimSpace(hints[n]), n == len(hints)-1
-}
-
 // Changed returns another value whenever a file of the reader was saved.
 func (c Course) Changed() (mark string) {
 	_ = filepath.WalkDir(c.Work, func(path string, entry fs.DirEntry, err error) error {
