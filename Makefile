@@ -9,7 +9,7 @@ typed := $(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v))
 # not hand it to another make. Recipes read "$$CH" from the environment, because an apostrophe in $(CH) would end a word
 # of the shell.
 MAKEOVERRIDES :=
-$(foreach v,$(typed) BRIEF CHECK CODES FAST KIND PAUSE PRESENT VERBOSE WATCH YES,\
+$(foreach v,$(typed) BRIEF CHECK CODES FAST KIND PAUSE PRESENT SOLUTION VERBOSE WATCH YES,\
 $(if $(filter-out undefined,$(origin $v)),$(eval override export $v := $$(value $v))))
 # bash cannot read files of a clone that Git for Windows has converted.
 ifneq ($(filter-out 0,$(shell grep -c "$$(printf '\r')" scripts/workshop 2>/dev/null)),)
@@ -42,8 +42,8 @@ status: ## Show what of the local cluster runs and where its files are
 shell: ## Open a shell whose kubectl talks to the local cluster
 	@$(WORKSHOP) shell
 
-watch: ## See the loop as it happens: make watch BY=3-own; of your last check: make watch EX=04.3
-	@$(WORKSHOP) watch --by "$$BY" --ex "$$EX" $(if $(PAUSE),--pause)
+watch: ## See the loop as it happens: make watch BY=3-own; of your last check: make watch EX=04.3, with SOLUTION=1 beside ours
+	@$(WORKSHOP) watch --by "$$BY" --ex "$$EX" $(if $(PAUSE),--pause) $(if $(SOLUTION),--solution)
 
 down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down

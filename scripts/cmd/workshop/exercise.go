@@ -6,16 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/page"
@@ -45,6 +48,30 @@ func (w workshop) course() (exercise.Course, error) {
 // waiting is printed while a step takes more than a moment.
 func waiting(what string, since time.Duration) {
 	fmt.Printf("  %s: %d s\n", what, int(since.Seconds()))
+}
+
+// A checkProgress prints the steps of a check that take more than a moment. Below a verdict, a terminal shows one step at a
+// time, and other output has none: a line there would stand in the middle of the card.
+type checkProgress struct {
+	out             io.Writer
+	isTerminal      bool
+	verdict, erases atomic.Bool
+}
+
+func (p *checkProgress) waiting(what string, since time.Duration) {
+	switch {
+	case !p.verdict.Load():
+		fmt.Fprintf(p.out, "  %s: %d s\n", what, int(since.Seconds()))
+	case p.isTerminal:
+		p.erases.Store(true)
+		fmt.Fprintf(p.out, "\r  %s: %d s\x1b[K", what, int(since.Seconds()))
+	}
+}
+
+func (p *checkProgress) end() {
+	if p.erases.Load() {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
 }
 
 // keptPlane starts the control plane of the lab that stays up between runs, and returns its kubeconfig.
@@ -367,7 +394,13 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 
 // examine runs the check of an exercise, or of a bug.
 func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbose bool) (exercise.Report, error) {
-	c.Known = func(own []exercise.Verdict) { t.PrintOwn(os.Stdout, own, verbose) }
+	p := checkProgress{out: os.Stdout, isTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	c.Judge.Waiting = p.waiting
+	c.Known = func(own []exercise.Verdict) {
+		t.PrintOwn(os.Stdout, own, verbose)
+		p.verdict.Store(true)
+	}
+	defer p.end()
 	if t.bug != nil {
 		fmt.Println(t.Title)
 		return c.CheckBug(ctx, *t.bug)
@@ -403,19 +436,26 @@ func (w workshop) watch(ctx context.Context, c exercise.Course, check func() err
 }
 
 func hintCommand() *cobra.Command {
-	return courseCommand("hint", "A nudge, then an explanation, then the line; first what fits your last failure",
+	return courseCommand("hint", "What fits your last failure, then the lines; else a nudge, an explanation, the line",
 		func(_ *cobra.Command, w workshop, c exercise.Course, id string) error {
 			e, err := w.meant(c, id)
 			if err != nil {
 				return err
 			}
 			s := e.state
-			var text string
+			if s.Current != e.ID {
+				s = exercise.State{} // the last check was of another exercise
+			}
+			text, ok := c.NoHint(e.Exercise, s)
+			if ok {
+				outcome.Wrap(os.Stdout, "", text)
+				return nil
+			}
 			var last bool
 			if e.bug != nil {
 				text, last = e.bug.Hint(s.Hints)
 			} else {
-				text, last = c.Hint(e.Exercise, s.Hints, s.Failure)
+				text, last = c.Hint(e.Exercise, s)
 			}
 			e.PrintHint(os.Stdout, text, last)
 			if s.Current == e.ID {

@@ -325,3 +325,18 @@ func TestNothingIsLostByCtrlC(t *testing.T) {
 		t.Errorf("the reader's file has changed: %v", err)
 	}
 }
+
+// TestNoStepStandsInACard: below a verdict, a terminal shows a step that it erases, and other output has none.
+func TestNoStepStandsInACard(t *testing.T) {
+	for isTerminal, want := range map[bool]string{false: "  a: 1 s\n", true: "  a: 1 s\n\r  b: 2 s\x1b[K\r\x1b[K"} {
+		var out strings.Builder
+		p := checkProgress{out: &out, isTerminal: isTerminal}
+		p.waiting("a", time.Second)
+		p.verdict.Store(true)
+		p.waiting("b", 2*time.Second)
+		p.end()
+		if out.String() != want {
+			t.Errorf("a terminal: %v: %q, want %q", isTerminal, out.String(), want)
+		}
+	}
+}

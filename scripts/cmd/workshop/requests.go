@@ -63,9 +63,12 @@ func writesCommand() *cobra.Command {
 func watchCommand() *cobra.Command {
 	var by []string
 	var ex string
-	var pause bool
+	var pause, solution bool
 	cmd := newCommand("watch", "Print the loop as it happens: events that are delivered, and requests after them",
 		cobra.NoArgs, func(cmd *cobra.Command, w workshop, _ []string) error {
+			if solution {
+				return w.compareRuns(cmd.Context(), ex)
+			}
 			if ex != "" {
 				return w.replay(cmd.Context(), ex, pause)
 			}
@@ -77,7 +80,29 @@ func watchCommand() *cobra.Command {
 	bindBy(cmd, &by)
 	cmd.Flags().StringVar(&ex, "ex", "", "print again what the last check of this exercise saw: 04.3, capstone or bug")
 	cmd.Flags().BoolVar(&pause, "pause", false, "with --ex, wait for Enter before each line")
+	cmd.Flags().BoolVar(&solution, "solution", false,
+		"with --ex, run the solution in the same check, and print both runs from the act on after which they differ")
 	return cmd
+}
+
+// compareRuns runs the solution in the check of the reader's last run, and compares the two runs. It shows no code.
+func (w workshop) compareRuns(ctx context.Context, id string) error {
+	c, err := w.course()
+	if err != nil {
+		return err
+	}
+	t, err := w.meant(c, id)
+	if err != nil {
+		return err
+	}
+	if err := c.RecordSolution(ctx, t.Exercise); err != nil {
+		return err
+	}
+	compared, mine, solution, err := c.Compare(ctx, t.Exercise)
+	if err != nil {
+		return err
+	}
+	return exercise.PrintComparison(os.Stdout, compared, mine, solution)
 }
 
 // replay prints the loop that was kept from the last check of an exercise.

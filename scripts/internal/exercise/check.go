@@ -215,21 +215,6 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 	return Wrong{}, false
 }
 
-// Hint returns the n-th hint, from 0: the hint for a known wrong answer comes first.
-func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool) {
-	h, line := e.hintsFor(failure), e.Sayf("The line:")
-	if e.ID == CapstoneID {
-		line = e.Sayf("Where to look:")
-	}
-	hints := []string{e.Sayf("A nudge: %s", reflowed(h.Nudge)), e.Sayf("Why: %s", reflowed(h.Explanation)), line + "\n" + h.Line}
-	if w, ok := c.Wrong(e, failure); ok {
-		known := e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name))
-		hints = append([]string{known + "\n" + reflowed(w.Hint)}, hints...)
-	}
-	n = min(n, len(hints)-1)
-	return strings.TrimSpace(hints[n]), n == len(hints)-1
-}
-
 // Changed returns another value whenever a file of the reader was saved.
 func (c Course) Changed() (mark string) {
 	_ = filepath.WalkDir(c.Work, func(path string, entry fs.DirEntry, err error) error {

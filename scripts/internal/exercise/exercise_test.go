@@ -167,7 +167,7 @@ func TestOutputFits(t *testing.T) {
 			e = e.In(said)
 			e.PrintStory(&out)
 			for n := range 3 {
-				text, last := c.Hint(e, n, "")
+				text, last := c.Hint(e, State{Hints: n})
 				e.PrintHint(&out, text, last)
 			}
 		}

@@ -122,7 +122,10 @@ msgstr "{1}が戻る"
 	}
 	_, err = c.Put(e, map[string][]byte{"main.go": []byte("package main\n")})
 	testkit.Must(t, err)
-	hint, _ := c.Hint(e, 0, Report{Own: []Verdict{v}}.Failure())
+	testkit.Must(t, c.Judged(e, State{Passed: map[string]string{}}, "", Report{Own: []Verdict{v}}))
+	s, err := c.State()
+	testkit.Must(t, err)
+	hint, _ := c.Hint(e, s)
 	if want := "よくある誤答です（オーナー参照のないwatch）。\nConfigMapにオーナーがありません。"; hint != want {
 		t.Errorf("%q, wanted %q", hint, want)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -31,8 +30,9 @@ type State struct {
 	Solved string `json:"solved,omitempty"`
 	// Failure is the output of the last check of the current exercise. It selects the matching hint.
 	Failure string `json:"failure,omitempty"`
-	// Failing names this failure, and the known wrong answer that it looks like. Another failure has other hints.
+	// Failing names this failure, and Wrong the known wrong answer that it looks like. Another failure has other hints.
 	Failing string `json:"failing,omitempty"`
+	Wrong   string `json:"wrong,omitempty"`
 	// Judged is the digest of the files that the last check of the current exercise has judged.
 	Judged string `json:"judged,omitempty"`
 	// Card is the card of the last check of the current exercise.
@@ -74,7 +74,7 @@ func (w Workspace) SetState(s State) error {
 // Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {
 	if s.Current != e.ID {
-		s.Current, s.Hints, s.Failure, s.Failing, s.Judged, s.Card = e.ID, 0, "", "", "", nil
+		s.Current, s.Hints, s.Failure, s.Failing, s.Wrong, s.Judged, s.Card = e.ID, 0, "", "", "", "", nil
 	}
 	if idPattern.MatchString(e.ID) {
 		s.Exercise = e.ID
@@ -90,8 +90,8 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 		s.Failure = s.Failure[:mostOfFailure]
 	}
 	wrong, _ := c.Wrong(e, s.Failure)
-	if failing := strings.TrimSpace(r.failing() + "\n" + wrong.Name); failing != s.Failing {
-		s.Hints, s.Failing = 0, failing
+	if failing := r.failing(); failing != s.Failing || wrong.Name != s.Wrong {
+		s.Hints, s.Failing, s.Wrong = 0, failing, wrong.Name
 	}
 	if r.Passed() {
 		s.Passed[e.ID] = c.Now().Format(time.RFC3339)

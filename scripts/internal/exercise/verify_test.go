@@ -76,6 +76,33 @@ func TestTheLaw(t *testing.T) {
 	}
 }
 
+// TestAHintAfterACheckThatDidNotFail: after a pass it is the next exercise, and after a compile error this error.
+func TestAHintAfterACheckThatDidNotFail(t *testing.T) {
+	c := small(t)
+	e := c.All[0]
+	_, err := c.Put(e, map[string][]byte{"add.go": []byte("package x\n\nfunc Add(a, b int) int { return zero }\n")})
+	testkit.Must(t, err)
+	r, err := c.Check(t.Context(), e)
+	testkit.Must(t, err)
+	passed := Report{Own: []Verdict{{Verdict: "passed"}}}
+	for want, report := range map[string]Report{
+		"does not compile, so no check ran. The first message of the compiler:\n  work/04-x/add.go:3:33: undefined: zero\n" +
+			"The compiler does not know zero.": r,
+		"04.1 has passed its check, so it needs no hint.": passed,
+		"": {Own: []Verdict{{Verdict: "failed", Reason: "expected 3; but the sum is 0"}}},
+	} {
+		testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, "", report))
+		s, err := c.State()
+		testkit.Must(t, err)
+		if text, ok := c.NoHint(e, s); !strings.Contains(text, want) || ok != (want != "") {
+			t.Errorf("%q, %v; want %q", text, ok, want)
+		}
+	}
+	if text, ok := c.NoHint(e, State{}); ok {
+		t.Errorf("before a check: %q", text)
+	}
+}
+
 func TestTheHintThatFitsComesFirst(t *testing.T) {
 	c := small(t)
 	e := c.All[0]
@@ -89,14 +116,21 @@ func TestTheHintThatFitsComesFirst(t *testing.T) {
 	if err != nil || r.Passed() {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	for n, want := range []string{"Minus is not plus.", "A nudge: plus", "Why: plus is +", "return a + b",
-		"return a + b"} {
-		if text, last := c.Hint(e, n, r.Failure()); !strings.Contains(text, want) || last != (n >= 3) {
-			t.Errorf("hint %d is %q (the last: %v), want %q", n, text, last, want)
+	testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, "", r))
+	_, err = c.Put(e, map[string][]byte{"add.go": []byte("package x\n")}) // a hint is about the check, not about later files
+	testkit.Must(t, err)
+	s, err := c.State()
+	testkit.Must(t, err)
+	general := []string{"A nudge: plus", "Why: plus is +", "The line:\nreturn a + b"}
+	exact := []string{"Minus is not plus.", "The solution has these lines there:\n  a + b"}
+	for name, ladder := range map[string][]string{"": general, s.Wrong: exact, "a mistake of old": general} {
+		for n := range len(ladder) + 1 {
+			want, isLast := ladder[min(n, len(ladder)-1)], n >= len(ladder)-1
+			s.Wrong, s.Hints = name, n
+			if text, last := c.Hint(e, s); !strings.Contains(text, want) || last != isLast {
+				t.Errorf("%q: hint %d is %q (the last: %v), want %q", name, n, text, last, want)
+			}
 		}
-	}
-	if text, _ := c.Hint(e, 0, "something else"); !strings.Contains(text, "A nudge") {
-		t.Errorf("the first hint of an unknown failure is %q", text)
 	}
 }
 

@@ -97,7 +97,9 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	if state.Current == e.ID {
 		task.Card = e.Card(state.Card)
 		if state.Hints > 0 && e.ID != exercise.CapstoneID {
-			task.Hint, _ = s.Course.Hint(e, state.Hints-1, state.Failure)
+			shown := state
+			shown.Hints-- // the last one that was shown
+			task.Hint, _ = s.Course.Hint(e, shown)
 		}
 	}
 	all := s.verdicts()

@@ -67,15 +67,20 @@ const (
 	flush = 50 * time.Millisecond
 )
 
-// A feed sends records to a tab. It keeps at most one batch: when a tab is slow, the reading of the file waits.
-type feed struct {
-	connection *websocket.Conn
+// A teller describes records in a language, in the order of their ledger.
+type teller struct {
 	spoken
 	// namespace is the check's own namespace, which each text omits.
 	namespace string
+	order     loop.Order
+}
 
-	mu      sync.Mutex
-	order   loop.Order
+// A feed sends records to a tab. It keeps at most one batch: when a tab is slow, the reading of the file waits.
+type feed struct {
+	connection *websocket.Conn
+
+	mu sync.Mutex
+	teller
 	waiting []Arrow
 }
 
@@ -95,38 +100,7 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 		return nil
 	}
 	f.mu.Lock()
-	f.order.Note(r)
-	arrow := Arrow{Record: r, Text: loop.Short(r.Text(), f.namespace), Changes: r.Changes()}
-	by := f.said.Say(cmp.Or(r.By.Name, "unknown"))
-	if r.By.PID != 0 {
-		by = fmt.Sprintf("%s (process %d)", by, r.By.PID)
-	}
-	event, ok := f.order.Before(r)
-	switch r.Is {
-	case loop.Note:
-		arrow.Text = f.exercises.SayWhole(arrow.Text)
-		arrow.Sentence = arrow.Text
-	case loop.Event:
-		arrow.Sentence = strings.TrimSpace(f.said.Sayf("%s was delivered to %s.", arrow.Text, by) + " " + f.fields(r))
-	default:
-		sentences := []string{f.said.Sayf("%s sent %s.", by, arrow.Text)}
-		if r.Took > 0 {
-			sentences[0] = f.said.Sayf("%s sent %s; the answer took %.1f ms.", by, arrow.Text, r.Took)
-		}
-		if effect := effect(r); effect != "" {
-			sentences = append(sentences, f.said.Say(effect))
-		}
-		if fields := f.fields(r); fields != "" {
-			sentences = append(sentences, fields)
-		}
-		if ok {
-			arrow.Later = loop.Gap(r.Time.Sub(event.Time))
-			sentences = append(sentences, f.said.Sayf("Before it, by %s, %s was delivered: that is the order, not a cause.",
-				arrow.Later, loop.Short(event.Text(), f.namespace)))
-		}
-		arrow.Sentence = strings.Join(sentences, " ")
-	}
-	f.waiting = append(f.waiting, arrow)
+	f.waiting = append(f.waiting, f.arrow(r))
 	full := len(f.waiting) >= batch
 	f.mu.Unlock()
 	if full {
@@ -135,12 +109,48 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 	return nil
 }
 
+// arrow describes a record, and the event before it.
+func (t *teller) arrow(r loop.Record) Arrow {
+	t.order.Note(r)
+	arrow := Arrow{Record: r, Text: loop.Short(r.Text(), t.namespace), Changes: r.Changes()}
+	by := t.said.Say(cmp.Or(r.By.Name, "unknown"))
+	if r.By.PID != 0 {
+		by = fmt.Sprintf("%s (process %d)", by, r.By.PID)
+	}
+	event, ok := t.order.Before(r)
+	switch r.Is {
+	case loop.Note:
+		arrow.Text = t.exercises.SayWhole(arrow.Text)
+		arrow.Sentence = arrow.Text
+	case loop.Event:
+		arrow.Sentence = strings.TrimSpace(t.said.Sayf("%s was delivered to %s.", arrow.Text, by) + " " + t.fields(r))
+	default:
+		sentences := []string{t.said.Sayf("%s sent %s.", by, arrow.Text)}
+		if r.Took > 0 {
+			sentences[0] = t.said.Sayf("%s sent %s; the answer took %.1f ms.", by, arrow.Text, r.Took)
+		}
+		if effect := effect(r); effect != "" {
+			sentences = append(sentences, t.said.Say(effect))
+		}
+		if fields := t.fields(r); fields != "" {
+			sentences = append(sentences, fields)
+		}
+		if ok {
+			arrow.Later = loop.Gap(r.Time.Sub(event.Time))
+			sentences = append(sentences, t.said.Sayf("Before it, by %s, %s was delivered: that is the order, not a cause.",
+				arrow.Later, loop.Short(event.Text(), t.namespace)))
+		}
+		arrow.Sentence = strings.Join(sentences, " ")
+	}
+	return arrow
+}
+
 // fields is a sentence about the fields that changed.
-func (f *feed) fields(r loop.Record) string {
+func (t *teller) fields(r loop.Record) string {
 	if len(r.Fields) == 0 {
 		return ""
 	}
-	return f.said.Sayf("These fields differ from the version before: %s.", strings.Join(r.Fields, ", "))
+	return t.said.Sayf("These fields differ from the version before: %s.", strings.Join(r.Fields, ", "))
 }
 
 // effects are sentences about the effect of a write.
@@ -208,7 +218,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	}
 	defer connection.CloseNow()
 	ctx := connection.CloseRead(r.Context())
-	f := &feed{connection: connection, spoken: s.speaking(r), namespace: namespace}
+	f := &feed{connection: connection, teller: teller{spoken: s.speaking(r), namespace: namespace}}
 	flushing, stop := context.WithCancel(ctx)
 	defer stop()
 	go f.keepFlushing(flushing)

@@ -349,6 +349,45 @@ func TestTheReplayBeginsAtTheCause(t *testing.T) {
 	}
 }
 
+// TestARunIsComparedWithTheSolution: the button runs the command that records the solution's run, once for each check.
+func TestARunIsComparedWithTheSolution(t *testing.T) {
+	f := start(t)
+	f.writeReplay(t)
+	ctx := f.browser(t)
+	do(t, ctx, chromedp.Click("#tab-loop"))
+	says(t, ctx, ".loop select", "Last check of 04.1")
+	const compare = `//div[@class="loop-bar"]/button[contains(text(), "Compare")]`
+	if isVisible(t, ctx, `.loop-bar button[title^="C "]`) {
+		t.Error("the local cluster has no solution, and a button to compare")
+	}
+	do(t, ctx, chromedp.SetValue(".loop select", "04.1"), chromedp.Evaluate(
+		`document.querySelector(".loop select").dispatchEvent(new Event("change"))`, nil), chromedp.WaitVisible(compare), chromedp.Click(compare))
+	says(t, ctx, ".loop-comparison .verdict", "make watch EX=04.1 SOLUTION=1")
+	mine := loop.KeptOf(f.Course.Checks, "04.1")
+	records, j, err := mine.Read(t.Context())
+	testkit.Must(t, err)
+	j.Namespace, j.Passed, j.At = "behaviour-05-other", true, 0
+	event := records[2]
+	event.Is, event.Type, event.Verb, event.Code, event.Effect, event.N = loop.Event, "DELETED", "", 0, "", 6
+	records = append(records[:5], event)
+	for i := range records {
+		records[i].Namespace = j.Namespace
+	}
+	testkit.Must(t, loop.KeptOf(f.Course.Checks, "solutions/04.1").Write(records, j))
+	do(t, ctx, chromedp.Click(".loop-comparison header button"), chromedp.WaitVisible(".loop-lanes"), chromedp.KeyEvent("c"))
+	says(t, ctx, ".loop-comparison .bad .mark", "The first difference: Your run lacks this.")
+	says(t, ctx, ".loop-comparison .bad", "ConfigMap web DELETED")
+	var runs, status string
+	do(t, ctx, chromedp.Evaluate(`document.querySelector(".runs").textContent`, &runs),
+		chromedp.Evaluate(`document.activeElement.className`, &status))
+	if !strings.Contains(runs, "after: delete configmaps web 200 moved") || strings.Contains(runs, "behaviour-05-") ||
+		strings.Index(runs, "Your run+0 ms") > strings.Index(runs, "The solution's run+0 ms") || status != "loop-comparison" {
+		t.Errorf("the focus is on %q, the runs are %s", status, runs)
+	}
+	do(t, ctx, chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(".loop-comparison"))
+	says(t, ctx, ".loop-status", "paused at 5 of 7")
+}
+
 func TestTheLoopByKeyboardAlone(t *testing.T) {
 	f := startDemo(t)
 	ctx := f.browser(t)

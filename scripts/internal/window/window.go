@@ -151,6 +151,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /source/{path...}", s.private(s.source))
 	mux.HandleFunc("GET /loop/sources", s.private(s.loopSources))
 	mux.HandleFunc("GET /loop/records/{source}", s.records)
+	mux.HandleFunc("GET /loop/comparison/{source}", s.private(s.comparison))
 	mux.HandleFunc("GET /loop/state", s.private(s.loopState))
 	mux.HandleFunc("GET /loop/object", s.private(s.loopObject))
 	return mux

@@ -1,6 +1,8 @@
 // @ts-check
 // The records of a ledger that a tab keeps, in their order.
 
+import { element, t } from "./dom.js";
+
 /**
  * An arrow, as the server sends it.
  * @typedef {{is: "event" | "request" | "note", n: number, time: string, by?: Program, group?: string, version?: string,
@@ -156,4 +158,26 @@ export const isUnanswered = (entry) => entry.is === "request" && (!entry.code ||
 export function gap(from, to) {
   const ms = timeOf(to) - timeOf(from);
   return ms < 1000 ? `${ms} ms` : ms < 120_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+}
+
+/** @param {Entry} entry */
+export const speakerOf = (entry) => ({ "a user": t("a user"), "the lab": t("the lab") })[nameOf(entry)] ?? nameOf(entry);
+
+/**
+ * Returns a line with the fields that an arrow changed, if there are any.
+ * @param {Entry} entry
+ */
+export function drawFields({ fields }) {
+  const most = 3;
+  if (!fields) return [];
+  const some = fields.slice(0, most).join(", ");
+  return [element("span", { class: "fields" },
+    fields.length > most ? t("changed {1} and {2} more", some, fields.length - most) : t("changed {1}", some))];
+}
+
+/** @param {Entry} entry */
+export function kindOf(entry) {
+  if (entry.is !== "request") return entry.is;
+  if (!entry.code || entry.code >= 400) return "refused-request";
+  return entry.changes ? entry.effect === "same" ? "same" : "write" : "read";
 }

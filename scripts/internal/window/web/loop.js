@@ -2,9 +2,11 @@
 // The loop of programs: columns for users, the API server and each program, and an arrow for each event that is
 // delivered and each request, at its time. The view is live, stands at one arrow, or replays the kept records.
 
+import { Comparison } from "./compare.js";
 import { dial, load } from "./connection.js";
 import { announce, element, t } from "./dom.js";
-import { clockOf, gap, isLease, isRead, isUnanswered, Ledger, nameAndProcess, nameOf, timeOf } from "./ledger.js";
+import { clockOf, drawFields, gap, isLease, isRead, isUnanswered, kindOf, Ledger, nameAndProcess, nameOf, speakerOf,
+  timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
@@ -60,11 +62,14 @@ export class Loop {
     this.wide = element("button", { type: "button", id: "wide", "aria-pressed": "false",
       click: () => this.widen(this.wide.ariaPressed !== "true") }, t("Wide"));
     this.objects = new Objects(run, (identity) => this.compare(identity));
+    this.comparison = new Comparison(run, () => this.rows.focus());
+    this.comparer = button(t("Compare with the solution"), "C", () => this.comparison.open(this.source));
     this.place.replaceChildren(
       element("div", { class: "loop-bar" }, this.choice, this.pauser,
-        button(t("◀ Step back"), "←", () => this.step(-1)), button(t("Step forward ▶"), "→", () => this.step(1)), this.player,
+        button(t("◀ Step back"), "←", () => this.step(-1)), button(t("Step forward ▶"), "→", () => this.step(1)), this.player, this.comparer,
         element("label", {}, this.reads, t("Reads")), element("label", {}, this.leases, t("Leases")), this.wide),
       this.status,
+      this.comparison.place,
       element("div", { class: "loop-main" },
         element("section", { class: "loop-lanes", "aria-label": t("Arrows between users, the API server and programs") }, this.heads, this.scroller, this.detail),
         this.objects.place));
@@ -115,6 +120,7 @@ export class Loop {
     this.away = "";
     this.since = "";
     this.objects.close();
+    this.comparison.close();
     this.listen();
   }
 
@@ -254,7 +260,7 @@ export class Loop {
     /** @type {Record<string, () => void>} */
     const keys = { ArrowUp: () => this.step(-1), ArrowLeft: () => this.step(-1), ArrowDown: () => this.step(1),
       ArrowRight: () => this.step(1), Home: () => this.step(-Infinity), End: () => this.step(Infinity),
-      " ": () => this.pause(), r: () => this.play(), Enter: () => this.at && this.source === cluster && this.objects.open(this.at) };
+      " ": () => this.pause(), r: () => this.play(), c: () => this.verdict() && this.comparison.open(this.source), Enter: () => this.at && this.source === cluster && this.objects.open(this.at) };
     if (!keys[event.key]) return;
     keys[event.key]();
     event.preventDefault();
@@ -322,6 +328,7 @@ export class Loop {
     const text = words.filter(Boolean).join(" · ");
     if (this.status.textContent !== text) this.status.textContent = text;
     this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? t("Go live") : t("Pause");
+    this.comparer.hidden = !verdict;
     this.player.textContent = this.playing === undefined ? t("Replay") : t("Stop");
     this.place.dataset.state = state;
   }
@@ -340,7 +347,7 @@ export class Loop {
     line.style.gridColumn = lane < 0 ? "2 / 3" : `3 / ${lane + 4}`;
     const by = entry.is === "event" ? t("delivered") : lane >= 0 && entry.later ? t("{1} later", entry.later) : speakerOf(entry);
     label.append(element("span", { class: "by" }, by));
-    if (entry.fields) label.append(element("span", { class: "fields" }, fieldsOf(entry.fields)));
+    label.append(...drawFields(entry));
     const row = element("li", { role: "option", class: `arrow ${kindOf(entry)} ${later ? "later" : ""}`,
       "aria-selected": String(entry === this.at), ...(entry === this.at ? { id: "arrow-now" } : {}),
       click: () => {
@@ -370,23 +377,6 @@ export class Loop {
 
 /** @param {Entry} entry */
 const sentenceOf = (entry) => `${clockOf(entry)}: ${entry.sentence}`;
-
-/** @param {Entry} entry */
-const speakerOf = (entry) => ({ "a user": t("a user"), "the lab": t("the lab") })[nameOf(entry)] ?? nameOf(entry);
-
-/** @param {string[]} fields */
-function fieldsOf(fields) {
-  const most = 3;
-  const some = fields.slice(0, most).join(", ");
-  return fields.length > most ? t("changed {1} and {2} more", some, fields.length - most) : t("changed {1}", some);
-}
-
-/** @param {Entry} entry */
-function kindOf(entry) {
-  if (entry.is !== "request") return entry.is;
-  if (!entry.code || entry.code >= 400) return "refused-request";
-  return entry.changes ? entry.effect === "same" ? "same" : "write" : "read";
-}
 
 /**
  * @param {string} text

@@ -1,0 +1,93 @@
+// @ts-check
+// Two runs of a check, one below the other, from the act of a user on after which they differ first.
+
+import { load } from "./connection.js";
+import { element, showState, t } from "./dom.js";
+import { drawFields, kindOf, speakerOf, timeOf } from "./ledger.js";
+
+/** @typedef {import("./ledger.js").Entry & {new?: string[]}} Step */
+/** @typedef {{check: string, act: string, run: Step[], solution: Step[], extra?: number, missing?: number, away?: string}} Runs */
+
+export class Comparison {
+  /**
+   * @param {import("./dom.js").Run} run
+   * @param {() => void} onClose
+   */
+  constructor(run, onClose) {
+    this.run = run;
+    this.onClose = onClose;
+    this.source = "";
+    this.verdict = element("div", { class: "verdict", role: "status" });
+    this.body = element("div", { class: "runs" });
+    this.place = element("section", { class: "loop-comparison", "aria-label": t("Two runs of the check"), hidden: true, tabindex: "-1",
+      keydown: (event) => /** @type {KeyboardEvent} */ (event).key === "Escape" && this.close() },
+      element("header", {}, element("h2", {}, t("Your run and the solution's run")),
+        element("button", { type: "button", click: () => this.close() }, t("Close"))), this.verdict, this.body);
+  }
+
+  /**
+   * Shows two runs of the last check of an exercise. When there is no run of the solution, a command records one.
+   * @param {string} source
+   */
+  async open(source) {
+    this.source = source;
+    this.place.hidden = false;
+    this.place.focus();
+    this.verdict.replaceChildren();
+    this.body.replaceChildren();
+    if (await this.read(source) || source !== this.source) return;
+    const command = `make watch EX=${source} SOLUTION=1`;
+    this.run(`compare ${source}`, command, (state) => {
+      if (source !== this.source) return;
+      showState(this.verdict, state);
+      this.verdict.append(" ", t("In the terminal “Commands”:"), " ", element("code", {}, command));
+      if (state.is !== "running") this.read(source);
+    });
+  }
+
+  close() {
+    if (this.place.hidden) return;
+    this.source = "";
+    this.place.hidden = true;
+    this.onClose();
+  }
+
+  /**
+   * Reports whether there are two runs.
+   * @param {string} source
+   */
+  async read(source) {
+    const answer = await load(`/loop/comparison/${encodeURIComponent(source)}`);
+    if (!answer.ok || source !== this.source) return false;
+    /** @type {Runs} */
+    const runs = await answer.json();
+    if (runs.away) return false;
+    const act = runs.act ? t("after: {1}", runs.act) : t("from the beginning");
+    const same = element("p", { class: "note" }, t("After each act of the user, both runs have the same events and changes."));
+    this.body.replaceChildren(element("p", { class: "note" }, `${runs.check}, ${act}`), ...runs.extra || runs.missing ? [] : [same],
+      ...drawRun(t("Your run"), runs.run, runs.extra, t("The solution's run lacks this.")),
+      ...drawRun(t("The solution's run"), runs.solution, runs.missing, t("Your run lacks this.")));
+    return true;
+  }
+}
+
+/**
+ * @param {string} title
+ * @param {Step[]} steps
+ * @param {number | undefined} marked
+ * @param {string} why
+ */
+function drawRun(title, steps, marked, why) {
+  const rows = steps.map((step) => {
+    const row = element("li", { class: `arrow ${kindOf(step)}` }, element("span", { class: "offset" }, `+${timeOf(step) - timeOf(steps[0])} ms`),
+      element("span", { class: "label" }, step.is === "event" ? "← " : step.is === "request" ? "→ " : "", step.text,
+        element("span", { class: "by" }, step.is === "event" ? t("delivered") : speakerOf(step)), ...drawFields(step)));
+    if (step.n === marked) {
+      row.classList.add("bad");
+      const owners = step.new ? ` (${step.new.join(", ")})` : "";
+      row.append(element("strong", { class: "mark" }, `${t("The first difference:")} ${why}${owners}`));
+    }
+    return row;
+  });
+  return [element("h3", {}, title), element("ol", { class: "arrows" }, ...rows)];
+}
