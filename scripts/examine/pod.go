@@ -34,8 +34,8 @@ func (t *target) choosePlace(note func(string)) {
 		t.Outside = true
 		note(fmt.Sprintf("This system does not let the lab run the program as in a pod (%v), so the program runs outside a "+
 			"pod, with a kubeconfig: the lab skips two replicas that listen on one port or take the namespace of their lease "+
-			"from their pod. It needs Linux and user namespaces: on Ubuntu, `sudo sysctl "+
-			"kernel.apparmor_restrict_unprivileged_userns=0` allows them.", err))
+			"from their pod. It needs Linux and user namespaces, which most containers forbid: on "+
+			"Ubuntu, `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows them.", err))
 	}
 }
 
@@ -53,6 +53,14 @@ func (t *target) emptyPod() *pod.Pod {
 		return nil
 	}
 	return fixture.EmptyPod("help")
+}
+
+// arguments are those of the manifests and of ARGS=, as they are written.
+func (t *target) arguments() []string {
+	if t.workload == nil {
+		return t.Args
+	}
+	return slices.Concat((&kubelet{workload: t.workload}).arguments(nil), t.Args)
 }
 
 // A container is what the manifests say about the container of the program.
