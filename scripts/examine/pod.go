@@ -104,7 +104,8 @@ func (o *operator) inPod(args []string) (fixture.Program, error) {
 	return fixture.Program{Name: o.user.Name, Path: o.program, Args: all, Env: env, Pod: in}, nil
 }
 
-// awaitProbe returns when the readiness probe of the manifests succeeds. The lab asks by HTTP and TCP, as a kubelet does.
+// awaitProbe returns when the readiness probe of the manifests succeeds. The lab asks by HTTP and TCP, as a kubelet
+// does.
 func (o *operator) awaitProbe(ctx context.Context) error {
 	if o.target.workload == nil || o.pod == "" || o.target.workload.container.ReadinessProbe == nil {
 		return nil
@@ -127,7 +128,8 @@ func (o *operator) ask(ctx context.Context, probe corev1.ProbeHandler) error {
 	case probe.HTTPGet != nil:
 		port := o.target.workload.port(probe.HTTPGet.Port)
 		scheme := strings.ToLower(cmp.Or(string(probe.HTTPGet.Scheme), "http"))
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+localAddress(port)+probe.HTTPGet.Path, nil)
+		url := scheme + "://" + localAddress(port) + probe.HTTPGet.Path
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
