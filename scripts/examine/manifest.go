@@ -74,8 +74,8 @@ func (w *workload) choose(program string) error {
 			return err
 		}
 		found, names = append(found, one), append(names, u.GetKind()+" "+u.GetName())
-		if text := one.container.Name + " " + one.container.Image + " " + strings.Join(one.container.Command, " "); strings.Contains(
-			u.GetName()+" "+text, program) {
+		text := slices.Concat(one.container.Command, []string{u.GetName(), one.container.Name, one.container.Image})
+		if strings.Contains(strings.Join(text, " "), program) {
 			named = append(named, one)
 		}
 	}

@@ -102,6 +102,20 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// TestASystemThatAllowsNoPods is not parallel, because it replaces the check of all tests.
+func TestASystemThatAllowsNoPods(t *testing.T) {
+	check := pod.Check
+	defer func() { pod.Check = check }()
+	pod.Check = func() error { return pod.ErrNone }
+	for _, chosen := range []bool{false, true} {
+		target, notes := &target{Subject: Subject{Outside: chosen}}, ""
+		target.choosePlace(func(note string) { notes += note })
+		if !target.Outside || strings.Contains(notes, "`sudo sysctl ") == chosen || target.emptyPod() != nil {
+			t.Errorf("outside %v, chosen %v: %s", target.Outside, chosen, notes)
+		}
+	}
+}
+
 // TestNamedFiles has settings with paths: a pod shows the files, and no folder.
 func TestNamedFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -34,8 +34,8 @@ func (t *target) choosePlace(note func(string)) {
 		t.Outside = true
 		note(fmt.Sprintf("This system does not let the lab run the program as in a pod (%v), so the program runs outside a "+
 			"pod, with a kubeconfig: the lab skips two replicas that listen on one port or take the namespace of their lease "+
-			"from their pod. It needs Linux and user namespaces: on Ubuntu, `sudo sysctl "+
-			"kernel.apparmor_restrict_unprivileged_userns=0` allows them.", err))
+			"from their pod. It needs Linux and user namespaces, which most containers forbid: on "+
+			"Ubuntu, `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` allows them.", err))
 	}
 }
 
@@ -53,6 +53,14 @@ func (t *target) emptyPod() *pod.Pod {
 		return nil
 	}
 	return fixture.EmptyPod("help")
+}
+
+// arguments are those of the manifests and of ARGS=, as they are written.
+func (t *target) arguments() []string {
+	if t.workload == nil {
+		return t.Args
+	}
+	return slices.Concat((&kubelet{workload: t.workload}).arguments(nil), t.Args)
 }
 
 // A container is what the manifests say about the container of the program.
@@ -96,7 +104,8 @@ func (o *operator) inPod(args []string) (fixture.Program, error) {
 	return fixture.Program{Name: o.user.Name, Path: o.program, Args: all, Env: env, Pod: in}, nil
 }
 
-// awaitProbe returns when the readiness probe of the manifests succeeds. The lab asks by HTTP and TCP, as a kubelet does.
+// awaitProbe returns when the readiness probe of the manifests succeeds. The lab asks by HTTP and TCP, as a kubelet
+// does.
 func (o *operator) awaitProbe(ctx context.Context) error {
 	if o.target.workload == nil || o.pod == "" || o.target.workload.container.ReadinessProbe == nil {
 		return nil
@@ -119,7 +128,8 @@ func (o *operator) ask(ctx context.Context, probe corev1.ProbeHandler) error {
 	case probe.HTTPGet != nil:
 		port := o.target.workload.port(probe.HTTPGet.Port)
 		scheme := strings.ToLower(cmp.Or(string(probe.HTTPGet.Scheme), "http"))
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+localAddress(port)+probe.HTTPGet.Path, nil)
+		url := scheme + "://" + localAddress(port) + probe.HTTPGet.Path
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}

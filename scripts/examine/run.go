@@ -216,7 +216,7 @@ func (r *run) prepare(watching context.Context) error {
 		return err
 	}
 	go r.fixture.Webhooks.Serve(watching)
-	flags := fixture.FlagsOf(r.ctx, r.target.Program, r.target.Args, r.target.emptyPod())
+	flags := fixture.FlagsOf(r.ctx, r.target.Program, r.target.arguments(), r.target.emptyPod())
 	if slices.ContainsFunc(flags, certFlag.MatchString) { // it may end without a certificate
 		if err := r.fixture.Webhooks.Certify(); err != nil {
 			return err

@@ -104,7 +104,7 @@ func handOut(p Pod, network *os.File) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), send(c.(*net.UnixConn), file, nil)
 }
 
-// dial sends a connection for each port that it receives, until nobody can ask for another.
+// dial sends a connection for each port that it receives, until the lab cannot ask for another.
 func dial(conn *net.UnixConn) {
 	for port := make([]byte, 2); ; {
 		if _, err := io.ReadFull(conn, port); err != nil {

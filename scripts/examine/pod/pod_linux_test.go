@@ -366,7 +366,7 @@ func TestAllProcessesEndWithTheFirst(t *testing.T) {
 			return nil
 		}
 	}
-	awaited(t, count(3)) // the first process, the program, and an orphan in a session of its own
+	awaited(t, count(3)) // the first process, the program, and an orphan in a separate session
 	if err := r.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestAMountThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// awaited waits until there is no error.
+// awaited waits until try succeeds.
 func awaited(t *testing.T, try func() error) {
 	t.Helper()
 	err := try()
