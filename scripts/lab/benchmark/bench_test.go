@@ -37,9 +37,6 @@ func TestRun(t *testing.T) {
 
 	m := r.Implementations[0]
 	checkCounts(t, m.Counts)
-	if !strings.Contains(strings.Join(r.Notes, "\n"), "agree in every request") {
-		t.Errorf("the sources do not agree: %s", strings.Join(r.Notes, "\n"))
-	}
 	checkMeasures(t, m)
 }
 

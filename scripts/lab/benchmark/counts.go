@@ -63,12 +63,6 @@ func (c *counting) life(ctx context.Context) error {
 	if err := c.Namespace(ctx, c.namespace); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
-	sources, err := c.Count(limited)
-	cancel()
-	if err != nil {
-		return err
-	}
 	if err := c.operator.Start(ctx); err != nil {
 		return err
 	}
@@ -87,7 +81,6 @@ func (c *counting) life(ctx context.Context) error {
 		{"steady state", nil, func() error { return fixture.Pause(ctx, restful) }},
 		{"restart", nil, func() error {
 			c.operator.Kill()
-			c.compare(ctx, sources)
 			return c.operator.Start(ctx)
 		}},
 	} {
@@ -96,18 +89,6 @@ func (c *counting) life(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// compare notes whether the sources of the counts agree.
-func (c *counting) compare(ctx context.Context, sources *fixture.Count) {
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	agree := "agree in every request."
-	if err := sources.Agree(limited, c.operator.User.Name); err != nil {
-		agree = "differ: " + brief(err)
-	}
-	c.bench.note("%s: of creation, update and steady state the proxy's ledger, the audit log and "+
-		"apiserver_request_total %s", c.operator.Impl.Name, agree)
 }
 
 // phase calls do, waits for the goal, and records the operator's requests meanwhile.
