@@ -21,7 +21,7 @@ endif
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
 	ready restore new-chapter \
-	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
+	stages compare conformance crash faults mutants benchmark lab examine tools tools-envtest
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,9 +146,6 @@ benchmark: ## Measure operators: make benchmark IMPL=03,04
 
 lab: ## Run the fast part of the lab, as CI does: make lab TIMES=10
 	@$(WORKSHOP) lab fast --impl "$$IMPL" --times "$${TIMES:-1}"
-
-control: ## Compare an operator with itself: the lab must find no difference
-	@$(WORKSHOP) lab control --impl "$$IMPL"
 
 stages: ## See each stage of a chapter demanded by a check of the lab: make stages CH=04
 	@$(WORKSHOP) stages --ch "$$CH" --run "$$RUN"

@@ -40,7 +40,7 @@ func command() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(suiteCommands()...)
-	root.AddCommand(checksCommand(), mutantsCommand(), fastCommand(), controlCommand())
+	root.AddCommand(checksCommand(), mutantsCommand(), fastCommand())
 	root.AddCommand(benchmarkCommand(), budgetCommand(), compareCommand(), waysCommand(), judgeCommand(), upCommand(), downCommand())
 	return root
 }
