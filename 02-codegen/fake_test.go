@@ -206,8 +206,13 @@ var mixedUp = map[string]question{
 				}
 			}()
 			scale, err := webs.GetScale(ctx, "shop", metav1.GetOptions{})
+			if err != nil {
+				return answer(nil, err)
+			}
+			scale.Spec.Replicas = 3
+			scale, err = webs.UpdateScale(ctx, "shop", scale, metav1.UpdateOptions{})
 			return answer(scale.Spec.Replicas, err)
-		}, "1", "panic"},
+		}, "3", "panic"},
 }
 
 // unowned shows that server-side apply does not work without field owners.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,13 +20,9 @@ import (
 // Usage is the help text of webctl.
 const Usage = `usage: webctl VERB [FLAG]... [ARGUMENT]...
 
-  apply NAME     create the MyWeb or change it: --image, --page, --node-port, --label, --manager, --force
-  get NAME       show one
-  list           show those that match -l (labels) and --field-selector
-  watch          show each change as it comes, until interrupted: -l, --resync
-  status NAME N  write what an operator would: N pods are ready
-  scale NAME N   ask for N pods, through the scale subresource
-  delete NAME    delete it
+  apply NAME  create the MyWeb or change it: --image, --page, --node-port, --label, --manager, --force
+  get NAME    show one
+  watch       show each change as it comes, until interrupted: -l, --resync
 
 Every verb takes --kubeconfig and -n (namespace), and flags come before arguments.
 `
@@ -56,22 +51,16 @@ type options struct {
 	kubeconfig string
 	namespace  string
 	name       string
-	number     int32
 	apply      applyOptions
 	labels     string
-	fields     string
 	resync     time.Duration
 }
 
 // arguments names the arguments of each command, after its flags.
 var arguments = map[string][]string{
-	"apply":  {"NAME"},
-	"get":    {"NAME"},
-	"list":   {},
-	"watch":  {},
-	"status": {"NAME", "N"},
-	"scale":  {"NAME", "N"},
-	"delete": {"NAME"},
+	"apply": {"NAME"},
+	"get":   {"NAME"},
+	"watch": {},
 }
 
 // parse reads a command line. It returns an error for words that are not in Usage, and flag.ErrHelp when the
@@ -93,22 +82,7 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("%s: the arguments after the flags are %q, want %q", o.verb, flags.Args(), want)
 	}
 	o.name = flags.Arg(0)
-	if len(want) == 2 {
-		n, err := parseNumber(flags.Arg(1))
-		if err != nil {
-			return o, fmt.Errorf("%s %s: %w", o.verb, o.name, err)
-		}
-		o.number = n
-	}
 	return o, nil
-}
-
-func parseNumber(s string) (int32, error) {
-	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a number that fits", s)
-	}
-	return int32(n), nil
 }
 
 // flags are the flags of a command; parsing them sets the fields of o.
@@ -120,9 +94,6 @@ func (o *options) flags() *flag.FlagSet {
 	switch o.verb {
 	case "apply":
 		o.apply.addFlags(fs)
-	case "list":
-		fs.StringVar(&o.fields, "field-selector", "", "field selector")
-		fs.StringVar(&o.labels, "l", "", "label selector")
 	case "watch":
 		fs.StringVar(&o.labels, "l", "", "label selector")
 		fs.DurationVar(&o.resync, "resync", 0, "show the whole cache again this often, 0 is never")
@@ -159,16 +130,8 @@ func (o options) run(ctx context.Context, v *verbs) error {
 		return v.apply(ctx, o.name, o.apply)
 	case "get":
 		return v.get(ctx, o.name)
-	case "list":
-		return v.list(ctx, o.labels, o.fields)
 	case "watch":
 		return v.watch(ctx, o.labels, o.resync)
-	case "status":
-		return v.status(ctx, o.name, o.number)
-	case "scale":
-		return v.scale(ctx, o.name, o.number)
-	case "delete":
-		return v.delete(ctx, o.name)
 	}
 	return errors.ErrUnsupported
 }

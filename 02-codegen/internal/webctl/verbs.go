@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 	webv1ac "example.com/operator-workshop/02-codegen/pkg/generated/applyconfiguration/myweb/v1"
@@ -43,8 +42,8 @@ func (o *applyOptions) addFlags(fs *flag.FlagSet) {
 	fs.Func("image", "container image", func(s string) error { o.image = &s; return nil })
 	fs.Func("page", "the page, in HTML", func(s string) error { o.page = &s; return nil })
 	fs.Func("node-port", "port on every node", func(s string) error {
-		n, err := parseNumber(s)
-		o.nodePort = &n
+		n, err := strconv.ParseInt(s, 10, 32)
+		o.nodePort = new(int32(n))
 		return err
 	})
 	fs.Func("label", "a label KEY=VALUE, may be repeated", func(s string) error {
@@ -89,92 +88,12 @@ func (v *verbs) get(ctx context.Context, name string) error {
 	return v.print(web)
 }
 
-// list prints the MyWebs that match both selectors. The API server selects them.
-func (v *verbs) list(ctx context.Context, labels, fields string) error {
-	list, err := v.webs().List(ctx, metav1.ListOptions{LabelSelector: labels, FieldSelector: fields})
-	if err != nil {
-		return fmt.Errorf("list: %w", err)
-	}
-	webs := make([]*webv1.MyWeb, 0, len(list.Items))
-	for i := range list.Items {
-		webs = append(webs, &list.Items[i])
-	}
-	return v.print(webs...)
-}
-
-// status writes the status as an operator would. Another client may change the object between the read and
-// the write. The API server then returns a conflict, and status repeats the read and the write.
-func (v *verbs) status(ctx context.Context, name string, ready int32) error {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		web, err := v.webs().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		web.Status = statusFor(web, ready)
-		_, err = v.webs().UpdateStatus(ctx, web, metav1.UpdateOptions{FieldManager: "webctl"})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("write the status of %s: %w", name, err)
-	}
-	return v.get(ctx, name)
-}
-
-// statusFor is the status of a MyWeb with the given number of ready pods.
-func statusFor(web *webv1.MyWeb, ready int32) webv1.MyWebStatus {
-	status := *web.Status.DeepCopy()
-	status.ObservedGeneration = web.Generation
-	status.ReadyReplicas = ready
-	status.Completed = ready == replicas(web)
-	if web.Spec.NodePortNumber != nil {
-		status.NodePort = *web.Spec.NodePortNumber
-	}
-	available := metav1.Condition{
-		Type:               "Available",
-		Status:             metav1.ConditionTrue,
-		Reason:             "Serving",
-		ObservedGeneration: web.Generation,
-	}
-	if ready == 0 {
-		available.Status, available.Reason = metav1.ConditionFalse, "NoReadyPod"
-	}
-	meta.SetStatusCondition(&status.Conditions, available)
-	return status
-}
-
-// scale writes the subresource that autoscalers use: a client of it does not need the Go type MyWeb.
-func (v *verbs) scale(ctx context.Context, name string, replicas int32) error {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		scale, err := v.webs().GetScale(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		scale.Spec.Replicas = replicas
-		_, err = v.webs().UpdateScale(ctx, name, scale, metav1.UpdateOptions{FieldManager: "webctl"})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("scale %s: %w", name, err)
-	}
-	return v.get(ctx, name)
-}
-
-func (v *verbs) delete(ctx context.Context, name string) error {
-	if err := v.webs().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("delete %s: %w", name, err)
-	}
-	_, err := fmt.Fprintln(v.out, "deleted", name)
-	return err
-}
-
-// print prints MyWebs as a table.
-func (v *verbs) print(webs ...*webv1.MyWeb) error {
+// print prints a MyWeb as a table.
+func (v *verbs) print(web *webv1.MyWeb) error {
 	w := tabwriter.NewWriter(v.out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAME\tGENERATION\tIMAGE\tREADY\tLABELS")
-	for _, web := range webs {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d/%d\t%s\n", web.Name, web.Generation, web.Spec.Image,
-			web.Status.ReadyReplicas, replicas(web), metav1.FormatLabelSelector(metav1.SetAsLabelSelector(web.Labels)))
-	}
+	fmt.Fprintf(w, "%s\t%d\t%s\t%d/%d\t%s\n", web.Name, web.Generation, web.Spec.Image,
+		web.Status.ReadyReplicas, replicas(web), metav1.FormatLabelSelector(metav1.SetAsLabelSelector(web.Labels)))
 	return w.Flush()
 }
 
