@@ -136,8 +136,8 @@ func compile(ctx context.Context, names []string, report func(format string, arg
 	}
 	for _, name := range names {
 		built := filepath.Join(module, name)
-		cmd := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-buildvcs=false", "-ldflags", linkerFlags(), "-o", built,
-			packages[name])
+		cmd := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-buildvcs=false", "-ldflags", VersionFlags(version()),
+			"-o", built, packages[name])
 		cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=", "GOARCH=")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("compile %s: %w\n%s", name, err, out)
@@ -162,12 +162,13 @@ func install(from, to string) error {
 	return os.Rename(half, to)
 }
 
-// linkerFlags give the programs their version, and leave out debug information.
-func linkerFlags() string {
+// VersionFlags returns flags of the linker that leave out debug information and set the version of the Kubernetes
+// programs. kubectl refuses to connect to a server when it cannot parse its own version.
+func VersionFlags(version string) string {
 	flags := "-s -w"
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags += fmt.Sprintf(" -X %s.gitVersion=%s -X %[1]s.gitMajor=1 -X %[1]s.gitMinor=%[3]s -X %[1]s.gitTreeState=clean"+
-			" -X %[1]s.gitCommit=module", pkg, version(), strings.Split(version(), ".")[1])
+			" -X %[1]s.gitCommit=module", pkg, version, strings.Split(version, ".")[1])
 	}
 	return flags
 }

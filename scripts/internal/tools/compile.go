@@ -118,21 +118,6 @@ func buildFlags(verb string) []string {
 // noDebug has flags of the linker: without debug information it is faster, and these programs need no debugger.
 const noDebug = "-s -w"
 
-// versionFlags returns flags of the linker that set the version of the Kubernetes programs; kubectl refuses to connect
-// to a server when it cannot parse its own version.
-func versionFlags(version string) string {
-	if version == "" { // the module has no Kubernetes
-		return noDebug
-	}
-	minor := strings.Split(version, ".")[1]
-	flags := []string{noDebug}
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		flags = append(flags, "-X "+pkg+".gitVersion="+version, "-X "+pkg+".gitMajor=1",
-			"-X "+pkg+".gitMinor="+minor, "-X "+pkg+".gitTreeState=clean", "-X "+pkg+".gitCommit=module")
-	}
-	return strings.Join(flags, " ")
-}
-
 // Env returns the environment in which the workshop compiles: static programs for this machine, without the reader's
 // settings for other projects. Env sets every variable, because for a missing variable the setting of `go env -w` would
 // count. GOPROXY and similar variables are the reader's.

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"example.com/operator-workshop/scripts/examine/lock"
+	"example.com/operator-workshop/scripts/examine/programs"
 )
 
 // A Builder builds tools for one repository.
@@ -186,7 +187,10 @@ func (b Builder) buildFrom(ctx context.Context, module string, tools []Tool, fol
 		return err
 	}
 	kubernetes := pins["k8s.io/kubernetes"]
-	flags := versionFlags(kubernetes)
+	flags := noDebug
+	if kubernetes != "" {
+		flags = programs.VersionFlags(kubernetes)
+	}
 	var packages []string
 	for _, t := range tools {
 		packages = append(packages, t.Package)
