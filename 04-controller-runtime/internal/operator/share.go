@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Demanded by TestAMyWebInTheCache: a Deployment is the largest child, and most Deployments of an operator are alike. Objects
-// of a cache are never changed, because readers get copies. So several of them may share a part.
+// Demanded by TestAMyWebInTheCache: a Deployment is the largest child, and most Deployments of an operator are alike.
+// Objects of a cache are never changed, because readers get copies. So several of them may share a part.
 
 // alike is the part of a pod that is equal for all MyWebs with the same image.
 type alike struct {

@@ -33,13 +33,13 @@ const (
 	// When the API server refuses a node port that no visible Service has, the operator tries so many times, with this
 	// backoff, before it reports the port as taken: for half a second and more.
 	freeingTries = 7
-	firstPause   = 5 * time.Millisecond
-	lastPause    = 30 * time.Second
+	firstBackoff = 5 * time.Millisecond
+	lastBackoff  = 30 * time.Second
 )
 
 // Applier decorates an applier: it does not write a Service whose node port another Service has, or tries it again.
 func Applier(services client.Reader, next owned.Applier) owned.Applier {
-	tries := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, lastPause)
+	tries := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff)
 	return decorated{services, next, tries}
 }
 
