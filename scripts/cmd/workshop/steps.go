@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,45 +27,40 @@ type step struct {
 // two cores are idle half of the time.
 const atOnce = 3
 
-// runSteps runs all steps, prints how long each took, and fails at the end when a step failed. The output of each step
-// is in one piece, in the order of the steps. The error repeats the last lines of the failed steps. It is printed last,
-// where a reader looks first.
+// runSteps runs all steps, prints how long each took, and fails at the end when a step failed. The output of a step is
+// printed when the step ends. The error repeats the last lines of the failed steps. It is printed last, where a reader
+// looks first.
 func runSteps(ctx context.Context, steps []step) error {
 	start := time.Now()
-	var names []string
-	for _, s := range steps {
-		names = append(names, s.name)
-	}
-	out := newTurns(os.Stdout, names)
-	defer out.showProgress()()
-	last := make([]*output.Buffer, len(steps)) // of the failed steps
+	p := newProgress(os.Stdout, len(steps))
+	defer p.show()()
+	outputs, failures := make([]output.Buffer, len(steps)), make([]error, len(steps))
 	inParallel(len(steps), func(i int) {
-		defer out.end(i)
-		s, end := steps[i], &output.Buffer{}
-		w := io.MultiWriter(out.writer(i), end)
 		if ctx.Err() != nil {
 			return
 		}
-		out.begin(i)
-		fmt.Fprintf(w, "== %s\n", s.name)
+		s, out := steps[i], &outputs[i]
+		p.begin(s.name)
+		defer p.end(s.name, out)
+		fmt.Fprintf(out, "== %s\n", s.name)
 		began := time.Now()
 		result := "ok"
-		if err := s.run(ctx, w); err != nil {
-			last[i], result = end, "FAILED"
-			fmt.Fprintln(w, err)
+		if failures[i] = s.run(ctx, out); failures[i] != nil {
+			result = "FAILED"
+			fmt.Fprintln(out, failures[i])
 		}
 		if ctx.Err() != nil {
 			result = "interrupted"
 		}
-		fmt.Fprintf(w, "-- %s: %s (%.0f s)\n", s.name, result, time.Since(began).Seconds())
+		fmt.Fprintf(out, "-- %s: %s (%.0f s)\n", s.name, result, time.Since(began).Seconds())
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var failed []error
 	for i, s := range steps {
-		if last[i] != nil {
-			failed = append(failed, fmt.Errorf("failed: %s, which printed at last:\n%s", s.name, ending(last[i])))
+		if failures[i] != nil {
+			failed = append(failed, fmt.Errorf("failed: %s, which printed at last:\n%s", s.name, ending(&outputs[i])))
 		}
 	}
 	fmt.Printf("\n%d of %d steps ok, %.0f s\n", len(steps)-len(failed), len(steps), time.Since(start).Seconds())
@@ -99,37 +92,32 @@ func inParallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// turns lets steps that run at the same time print one after the other, each in one piece: the output of the first step
-// is shown at once, the output of the others is kept until it is their turn.
-type turns struct {
-	names []string
+// progress prints the output of each step in one piece, and meanwhile the names of the steps that are running.
+type progress struct {
+	steps int
 
 	mu      sync.Mutex
 	w       io.Writer
 	wrote   time.Time // to w
-	now     int
-	kept    []bytes.Buffer
-	running map[int]bool
-	ended   []bool
+	running []string
+	done    int
 }
 
-func newTurns(w io.Writer, names []string) *turns {
-	n := len(names)
-	return &turns{names: names, w: w, wrote: time.Now(), kept: make([]bytes.Buffer, n), running: map[int]bool{},
-		ended: make([]bool, n)}
+func newProgress(w io.Writer, steps int) *progress {
+	return &progress{steps: steps, w: w, wrote: time.Now()}
 }
 
 // silence is the time without output after which a reader gets a line about the steps that are running.
 const silence = 30 * time.Second
 
-// showProgress prints that line after each silence, until stop is called.
-func (t *turns) showProgress() (stop func()) {
+// show prints that line after each silence, until stop is called.
+func (p *progress) show() (stop func()) {
 	ticker, stopped := time.NewTicker(time.Second), make(chan struct{})
 	go func() {
 		for {
 			select {
 			case now := <-ticker.C:
-				t.progress(now)
+				p.print(now)
 			case <-stopped:
 				return
 			}
@@ -138,58 +126,32 @@ func (t *turns) showProgress() (stop func()) {
 	return func() { ticker.Stop(); close(stopped) }
 }
 
-func (t *turns) progress(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Sub(t.wrote) < silence {
+func (p *progress) print(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.wrote) < silence {
 		return
 	}
-	t.wrote = now
-	var names []string
-	for _, i := range slices.Sorted(maps.Keys(t.running)) {
-		names = append(names, t.names[i])
-	}
-	done := len(slices.DeleteFunc(slices.Clone(t.ended), func(ended bool) bool { return !ended }))
-	fmt.Fprintf(t.w, "  %d of %d steps done; running: %s\n", done, len(t.names), strings.Join(names, ", "))
+	p.wrote = now
+	fmt.Fprintf(p.w, "  %d of %d steps done; running: %s\n", p.done, p.steps, strings.Join(p.running, ", "))
 }
 
-// begin reports that step number i runs.
-func (t *turns) begin(i int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.running[i] = true
+// begin reports that a step runs.
+func (p *progress) begin(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = append(p.running, name)
 }
 
-// writer returns the writer for step number i.
-func (t *turns) writer(i int) io.Writer { return turn{t, i} }
-
-type turn struct {
-	*turns
-	i int
-}
-
-func (t turn) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.i == t.now {
-		t.wrote = time.Now()
-		return t.w.Write(p)
-	}
-	return t.kept[t.i].Write(p)
-}
-
-// end reports that step number i prints no more.
-func (t *turns) end(i int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ended[i] = true
-	delete(t.running, i)
-	for t.now < len(t.ended) && t.ended[t.now] {
-		if t.now++; t.now < len(t.kept) {
-			t.wrote = time.Now()
-			_, _ = t.kept[t.now].WriteTo(t.w)
-		}
-	}
+// end prints the output of a step that has ended.
+func (p *progress) end(name string, out *output.Buffer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.running, name)
+	p.running = slices.Delete(p.running, i, i+1)
+	p.done++
+	p.wrote = time.Now()
+	_, _ = io.WriteString(p.w, out.String())
 }
 
 // run runs a program in a folder of the repository.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/output"
 )
 
 func TestAllStepsRunAndAFailedOneIsNamed(t *testing.T) {
@@ -31,18 +33,15 @@ func TestAllStepsRunAndAFailedOneIsNamed(t *testing.T) {
 }
 
 func Example_runSteps() {
-	good := step{"good", func(context.Context, io.Writer) error { return nil }}
 	bad := step{"bad", func(_ context.Context, w io.Writer) error { fmt.Fprintln(w, "why"); return errors.New("broken") }}
-	fmt.Println(runSteps(context.Background(), []step{bad, good}))
+	fmt.Println(runSteps(context.Background(), []step{bad}))
 	// Output:
 	// == bad
 	// why
 	// broken
 	// -- bad: FAILED (0 s)
-	// == good
-	// -- good: ok (0 s)
 	//
-	// 1 of 2 steps ok, 0 s
+	// 0 of 1 steps ok, 0 s
 	// failed: bad, which printed at last:
 	// == bad
 	// why
@@ -67,38 +66,34 @@ func TestSomeRunAtOnce(t *testing.T) {
 
 func TestWhatIsPrintedIsInOnePiece(t *testing.T) {
 	var out strings.Builder
-	turns := newTurns(&out, []string{"a", "b", "c"})
-	says := func(want string) {
-		t.Helper()
-		if out.String() != want {
-			t.Errorf("it says %q, want %q", out.String(), want)
-		}
+	p := newProgress(&out, 2)
+	outputs := map[string]*output.Buffer{"a": {}, "b": {}}
+	for _, name := range []string{"a", "b"} {
+		p.begin(name)
 	}
-	for _, i := range []int{1, 0, 2, 1, 0} {
-		fmt.Fprint(turns.writer(i), i)
+	for _, name := range []string{"a", "b", "a"} {
+		fmt.Fprint(outputs[name], name)
 	}
-	says("00")
-	turns.end(2)
-	says("00")
-	turns.end(0)
-	says("0011")
-	fmt.Fprint(turns.writer(1), 1)
-	says("00111")
-	turns.end(1)
-	says("001112")
+	for _, name := range []string{"b", "a"} {
+		p.end(name, outputs[name])
+	}
+	if out.String() != "baa" {
+		t.Errorf("it prints %q", out.String())
+	}
 }
 
 func TestASilentStepIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		turns := newTurns(&out, []string{"fast", "slow", "later"})
-		defer turns.showProgress()()
-		turns.begin(0)
-		turns.begin(1)
-		turns.end(0)
+		p := newProgress(&out, 3)
+		defer p.show()()
+		p.begin("fast")
+		p.begin("slow")
+		p.end("fast", &output.Buffer{})
 		time.Sleep(silence + 2*time.Second)
+		synctest.Wait()
 		if want := "  1 of 3 steps done; running: slow\n"; out.String() != want {
-			t.Errorf("it says %q, want %q", out.String(), want)
+			t.Errorf("it prints %q, want %q", out.String(), want)
 		}
 	})
 }
