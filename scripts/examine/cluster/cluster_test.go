@@ -77,7 +77,8 @@ func listensOnLoopback(t *testing.T, c *Cluster) {
 		for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
 			for _, address := range listeners(t, fmt.Sprintf("/proc/%d/net/%s", pid, table), ours) {
 				if count++; !address.IsLoopback() {
-					t.Errorf("process %d listens on %s:\n%s", pid, address, process.Command(pid))
+					id, _ := process.Of(pid)
+					t.Errorf("process %d listens on %s: %s", pid, address, id.Executable)
 				}
 			}
 		}

@@ -80,10 +80,14 @@ func upElsewhere(t *testing.T, c *Cluster) (other *exec.Cmd, output *strings.Bui
 }
 
 // processes returns the numbers of all processes of a cluster, according to the system.
-func processes(c *Cluster) []int {
+func processes(c *Cluster) []int { return processesWith(c, "") }
+
+// processesWith returns the numbers of the processes of a cluster that have an argument.
+func processesWith(c *Cluster, argument string) []int {
 	var found []int
 	for _, p := range process.Own(func(command string) bool {
-		return strings.HasPrefix(command, bin+"/") && strings.Contains(command, c.state+"/")
+		return strings.HasPrefix(command, bin+"/") && strings.Contains(command, c.state+"/") &&
+			strings.Contains(command, argument)
 	}) {
 		found = append(found, p.PID)
 	}

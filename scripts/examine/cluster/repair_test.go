@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"example.com/operator-workshop/scripts/examine/process"
 )
 
 // A fault is a damage to a running cluster that `up` must repair.
@@ -204,10 +202,8 @@ func startWithOldFlags(t *testing.T, c *Cluster) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, pid := range processes(c) {
-			if strings.Contains(process.Command(pid), "--node-lease-duration-seconds=41") {
-				t.Errorf("process %d runs with the old flags", pid)
-			}
+		if old := processesWith(c, "--node-lease-duration-seconds=41"); len(old) > 0 {
+			t.Errorf("the processes %v run with the old flags", old)
 		}
 	})
 }

@@ -195,9 +195,6 @@ func Own(match func(command string) bool) (found []Identity) {
 	return found
 }
 
-// Command returns the command line of a process of this user, with its words joined by blanks, or "".
-func Command(pid int) string { return commands()[pid] }
-
 // commands returns the command lines of all processes of this user.
 func commands() map[int]string {
 	lines := map[int]string{}
