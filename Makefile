@@ -30,7 +30,8 @@ demo: ## See it work: a cluster, an operator, a web page that becomes running ch
 	@$(WORKSHOP) demo $(DEMO) $(if $(PAUSE),--pause)
 
 open: ## Read, run and check in a browser: make open PRESENT=1; CHECK=1 runs its tests
-	@$(WORKSHOP) open --port "$${PORT:-4180}" $(if $(CHECK),--check) $(if $(PRESENT),--present)
+	@$(WORKSHOP) open --port "$${PORT:-4180}" $(if $(CHECK),--check) $(if $(PRESENT),--present) \
+	$(if $(filter ROOM,$(typed)),--room "$$ROOM") $(if $(filter NAME,$(typed)),--name "$$NAME")
 
 up: ## Start the local cluster (no Docker needed), or repair it
 	@$(WORKSHOP) up

@@ -280,6 +280,7 @@ func checkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			fmt.Print(room.Unused(address))
 			check := func() error { return w.check(cmd.Context(), c, id, verbose, attendee) }
 			if !watch {
 				return check()

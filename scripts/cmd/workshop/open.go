@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/internal/room"
 	"example.com/operator-workshop/scripts/internal/window"
 )
 
@@ -18,6 +19,7 @@ const openGrace = 10 * time.Second
 func openCommand() *cobra.Command {
 	var check, present bool
 	var port int
+	var address, name string
 	cmd := newCommand("open", "Show the workshop in a browser", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if check {
@@ -27,13 +29,17 @@ func openCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			attendee, err := room.Join(address, name, w.state)
+			if err != nil {
+				return err
+			}
 			// After Ctrl-C the reader of a pipe may end first, and the window must still end its programs. Ignored signals
 			// would be ignored by the programs in the terminals, too.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			server, err := window.New(window.Config{Root: w.root, State: w.state, Env: w.pageEnv(), Course: course,
 				Ledger: w.cluster().Ledger(), Port: port,
 				Objects: func() (window.Reader, error) { return w.cluster().Reader() },
-				Present: present, Grace: openGrace})
+				Present: present, Grace: openGrace, Room: attendee.Words()})
 			if err != nil {
 				return err
 			}
@@ -44,5 +50,7 @@ func openCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&check, "check", false, "run the tests in a browser, and end")
 	cmd.Flags().BoolVar(&present, "present", false, "large letters and one pane, for a projector")
 	cmd.Flags().IntVar(&port, "port", 4180, "the port on 127.0.0.1; another one when it is taken")
+	cmd.Flags().StringVar(&address, "room", "", "where the button Check sends the verdict; nothing is sent without it")
+	cmd.Flags().StringVar(&name, "name", "", "the name under which the room shows it")
 	return cmd
 }

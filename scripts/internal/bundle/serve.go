@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/operator-workshop/scripts/internal/room"
@@ -19,36 +20,26 @@ import (
 )
 
 // Serve gives the bundles in dir to all clients that reach address, until ctx ends. Its folder modules is a module
-// proxy. It also collects the progress of attendees who send it, for the given exercises.
+// proxy. A bundle that is made meanwhile is served at once. Serve also collects the progress of attendees who send it,
+// for the given exercises; for this it needs no bundle.
 func Serve(ctx context.Context, dir, address string, exercises []string, out io.Writer) error {
-	sums, err := os.ReadFile(filepath.Join(dir, unbundle.SumsFile))
-	if err != nil {
-		return fmt.Errorf("there is no bundle in %s: run make bundle", dir)
-	}
 	if err := named(address); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("%w (ADDRESS=HOST:PORT names another address)", err)
 	}
-	base := "http://" + listener.Addr().String()
-	code := unbundle.Code(sums)
-	text := lines(string(sums), base, "printf 'Code: '; read -r code")
 	progress := room.NewServer(listener.Addr().String(), exercises)
-	fmt.Fprintf(out, screen, base, code, lines(string(sums), base, "code="+code), hint(base), base+progress.Screen())
+	s := server{dir: dir, base: "http://" + listener.Addr().String(), out: out}
+	if s.screen(); s.shown == "" {
+		fmt.Fprintf(out, noBundle, dir)
+	}
+	fmt.Fprintf(out, progressScreen, s.base, s.base+progress.Screen(), hint(s.base))
 	handler := http.NewServeMux()
 	progress.Routes(handler)
-	handler.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, text)
-	})
-	handler.Handle("GET /", http.FileServerFS(filesOnly{root.FS()}))
+	handler.HandleFunc("GET /{$}", s.page)
+	handler.HandleFunc("GET /", s.file)
 	// A request must be complete soon. Downloads have no time limit, because a room shares its network.
 	server := http.Server{Handler: handler, ReadTimeout: readTimeout, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -57,6 +48,48 @@ func Serve(ctx context.Context, dir, address string, exercises []string, out io.
 		return err
 	}
 	return nil
+}
+
+// A server gives out what is in a folder now, because make bundle replaces the folder.
+type server struct {
+	dir, base string
+	mu        sync.Mutex
+	out       io.Writer
+	shown     string // the checksums whose code is on the teacher's screen
+}
+
+// screen returns the checksums of the bundles, and shows the teacher their code when it is another one.
+func (s *server) screen() (sums string) {
+	data, _ := os.ReadFile(filepath.Join(s.dir, unbundle.SumsFile)) // without the file there is no bundle
+	sums = string(data)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sums != "" && sums != s.shown {
+		code := unbundle.Code(data)
+		fmt.Fprintf(s.out, screen, s.base, code, lines(sums, s.base, "code="+code))
+		s.shown = sums
+	}
+	return sums
+}
+
+// page shows the lines that attendees paste.
+func (s *server) page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	text := "There is no bundle here. Ask your instructor for it.\n"
+	if sums := s.screen(); sums != "" {
+		text = lines(sums, s.base, "printf 'Code: '; read -r code")
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+func (s *server) file(w http.ResponseWriter, r *http.Request) {
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	defer root.Close()
+	http.FileServerFS(filesOnly{root.FS()}).ServeHTTP(w, r)
 }
 
 // readTimeout is how long a client may take to send a request, with its body.
@@ -94,11 +127,20 @@ const screen = `Attendees open %[1]s in a browser, and copy the line for their m
 Show it, or read it out: it is not on the web page, which a stranger in the network can change. The same lines with
 the code, for machines that you prepare:
 
-%[3]s%[4]s
-Attendees who want to send you their progress add this to make check, with a name of their choice: ROOM=%[1]s NAME=…
+%[3]s`
+
+const noBundle = `There is no bundle in %s: only the progress of the room is collected. Once make bundle has made one, it
+is given out here.
+
+`
+
+const progressScreen = `%[3]sAttendees who want to send you their progress add this to make check, or to make open, with a name of their choice:
+
+  ROOM=%[1]s NAME=…
+
 Its page is for you; anybody with this address sees it:
 
-  %[5]s
+  %[2]s
 
 Ctrl-C ends it, and forgets all progress.
 `

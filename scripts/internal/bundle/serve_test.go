@@ -70,10 +70,7 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 	data := planted(t, filepath.Join(dir, name))
 	sums := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
 	testkit.Write(t, filepath.Join(dir, unbundle.SumsFile), sums)
-	ctx, cancel := context.WithCancel(t.Context())
-	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
-	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, screen) }()
-	<-screen.full
+	screen := serve(t, dir, "127.0.0.1:0")
 	base, _, _ := strings.Cut(strings.TrimPrefix(screen.text.String(), "Attendees open "), " in a browser")
 	response, err := http.Get(base)
 	testkit.Must(t, err)
@@ -117,18 +114,13 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 			}
 		})
 	}
-	cancel()
-	testkit.Must(t, <-done)
 }
 
 // A client that begins a request and never ends it does not hold its connection.
 func TestARequestThatNeverEndsIsEnded(t *testing.T) {
 	dir := t.TempDir()
-	testkit.Write(t, filepath.Join(dir, unbundle.SumsFile), "")
-	ctx, cancel := context.WithCancel(t.Context())
-	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
-	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, screen) }()
-	<-screen.full
+	testkit.Write(t, filepath.Join(dir, unbundle.SumsFile), "0  other")
+	screen := serve(t, dir, "127.0.0.1:0")
 	base, _, _ := strings.Cut(strings.TrimPrefix(screen.text.String(), "Attendees open "), " in a browser")
 	host := strings.TrimPrefix(base, "http://")
 	for _, path := range []string{"/room", "/"} {
@@ -145,8 +137,58 @@ func TestARequestThatNeverEndsIsEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// serve serves a folder, and returns the address and the teacher's screen.
+func serve(t *testing.T, dir, address string) *terminal {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
+	go func() { done <- Serve(ctx, dir, address, nil, screen) }()
 	t.Cleanup(func() {
 		cancel()
 		testkit.Must(t, <-done)
 	})
+	<-screen.full
+	return screen
+}
+
+func fetch(t *testing.T, address string) (code int, text string) {
+	t.Helper()
+	response, err := http.Get(address)
+	testkit.Must(t, err)
+	data, err := io.ReadAll(response.Body)
+	testkit.Must(t, errors.Join(err, response.Body.Close()))
+	return response.StatusCode, string(data)
+}
+
+// A room needs no bundle for its progress. A bundle that is made while the server runs takes the place of the old one.
+func TestABundleIsMadeWhileTheServerRuns(t *testing.T) {
+	dir, name := filepath.Join(t.TempDir(), "bundle"), unbundle.File("linux/amd64")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	base := "http://" + free.Addr().String()
+	testkit.Must(t, free.Close())
+	screen := serve(t, dir, strings.TrimPrefix(base, "http://"))
+	said := func() string {
+		screen.mu.Lock()
+		defer screen.mu.Unlock()
+		return screen.text.String()
+	}
+	if code, page := fetch(t, base); code != http.StatusOK || !strings.Contains(page, "no bundle here") || !strings.Contains(said(), "There is no bundle in "+dir) {
+		t.Errorf("without a bundle: %d %s\n%s", code, page, said())
+	}
+	for _, data := range []string{"the first", "the second"} {
+		testkit.Must(t, os.RemoveAll(dir))
+		testkit.Write(t, filepath.Join(dir, name), data)
+		sums := fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(data)), name)
+		testkit.Write(t, filepath.Join(dir, unbundle.SumsFile), sums)
+		code, page := fetch(t, base)
+		if _, file := fetch(t, base+"/"+name); code != http.StatusOK || !strings.Contains(page, "curl ") || file != data {
+			t.Errorf("%s bundle: %d, the file %q, the page:\n%s", data, code, file, page)
+		}
+		if own := unbundle.Code([]byte(sums)); strings.Count(said(), "\n\n  "+own+"\n") != 1 {
+			t.Errorf("the code %s of %s bundle is not once on the screen:\n%s", own, data, said())
+		}
+	}
 }

@@ -81,6 +81,24 @@ func Join(address, name, state string) (Attendee, error) {
 	return a, err
 }
 
+// Words returns the words after make check with which this attendee takes part; nothing when nothing is sent.
+func (a Attendee) Words() string {
+	if a.address == "" {
+		return ""
+	}
+	return fmt.Sprintf(" ROOM='%s' NAME='%s'", strings.ReplaceAll(a.address, "'", ""), a.name)
+}
+
+// Unused returns a note for an attendee whose environment has a room that the command does not use: only a typed ROOM
+// is used.
+func Unused(address string) string {
+	room := os.Getenv("ROOM")
+	if room == "" || address != "" {
+		return ""
+	}
+	return fmt.Sprintf("note: nothing is sent to ROOM=%s of your environment: type make check ROOM=… NAME=…\n", room)
+}
+
 // makeToken derives the token of this name in this room from a secret in a file. Another room does not learn it.
 func (a Attendee) makeToken(file string) (string, error) {
 	secret, err := os.ReadFile(file)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,10 +56,38 @@ func TestTheInstructorSeesWhoPassedAndWhatFails(t *testing.T) {
 	}
 	code, page := get(t, base+s.Screen())
 	for _, want := range []string{"2 take part", "<th>04.2<td>2", "<th>04.3 behaviour/05-deleted-configmap<td>2",
-		"<td>Jörg B.<td>04.2"} {
+		"<td>Jörg B.<td>04.3 failed behaviour/05-deleted-configmap\n<td>0 min<td><code>make solution</code><td>04.2"} {
 		if code != http.StatusOK || !strings.Contains(page, want) {
 			t.Errorf("%d, %q is not on the page:\n%s", code, want, page)
 		}
+	}
+}
+
+// The instructor goes to the attendee who has failed longest; a second failure at the same exercise does not make her younger.
+func TestThoseWhoAreStuckComeFirst(t *testing.T) {
+	s, _ := start(t)
+	report := func(name, exercise string, passed bool, ago time.Duration) {
+		t.Helper()
+		if _, why := s.keep(Report{Name: name, Exercise: exercise, Passed: passed, Token: token}, netip.Prefix{}); why != "" {
+			t.Fatal(why)
+		}
+		if a := s.attendees[name]; time.Since(a.Since) < time.Minute {
+			a.Since = a.Since.Add(-ago)
+		}
+	}
+	report("quick", "04.3", true, 50*time.Minute)
+	report("new", "04.3", false, 2*time.Minute)
+	report("stuck", "04.2", false, 20*time.Minute)
+	report("stuck", "04.2", false, 0)
+	report("on", "04.2", false, 30*time.Minute)
+	report("on", "04.3", false, 5*time.Minute)
+	var is []string
+	for _, a := range s.view().Attendees {
+		is = append(is, fmt.Sprintf("%s %d %s", a.Name, a.Minutes(), a.Goto))
+	}
+	want := []string{"stuck 20 make goto EX=04.3", "on 5 make solution", "new 2 make solution", "quick 50 make solution"}
+	if !slices.Equal(is, want) {
+		t.Errorf("the rows are %q, want %q", is, want)
 	}
 }
 
@@ -179,6 +208,9 @@ func TestANameBelongsToItsFirstMachine(t *testing.T) {
 		_ = answer.Body.Close()
 	}
 	remove("/room/guessed")
+	if a, err := Join("http://192.168.1.5:8400/", "Jörg B.", mine); err != nil || a.Words() != " ROOM='http://192.168.1.5:8400' NAME='Jörg B.'" {
+		t.Errorf("the words of make check: %q, %v", a.Words(), err)
+	}
 	if _, page := get(t, base+s.Screen()); !strings.Contains(page, `value="anna"`) || strings.Contains(page, s.view().Attendees[0].token) {
 		t.Errorf("the row is gone, or shows its token:\n%s", page)
 	}
@@ -229,6 +261,13 @@ func TestNothingIsSentUnlessItIsAskedFor(t *testing.T) {
 	a.Send(t.Context(), &out, "04.2", true, "")
 	if out.Len() > 0 {
 		t.Errorf("it says %q", &out)
+	}
+	t.Setenv("ROOM", "http://192.168.1.5:8400")
+	if note := Unused(""); !strings.Contains(note, "nothing is sent to ROOM=http://192.168.1.5:8400") || a.Words() != "" {
+		t.Errorf("a room of the environment alone: %q, %q", note, a.Words())
+	}
+	if note := Unused("http://192.168.1.6:8400"); note != "" {
+		t.Errorf("a typed room: %q", note)
 	}
 	for _, test := range []struct{ address, name, want string }{
 		{"", "anna", "is not sent anywhere"},

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -41,10 +42,15 @@ type attendee struct {
 	from   netip.Prefix
 	Name   string
 	Passed []string
-	// Now is the last report.
-	Now Report
-	At  time.Time
+	// Now is the last report. Since is the time of the first report with its verdict on its exercise.
+	Now   Report
+	Since time.Time
+	// Goto is the command with which the attendee leaves the exercise.
+	Goto string
 }
+
+// Minutes is the age of the last verdict.
+func (a attendee) Minutes() int { return int(time.Since(a.Since).Minutes()) }
 
 // NewServer returns a room for a server at host, in the form HOST:PORT, and for the exercises of a course.
 func NewServer(host string, exercises []string) *Server {
@@ -117,12 +123,26 @@ func (s *Server) keep(report Report, from netip.Prefix) (code int, why string) {
 		return http.StatusForbidden, "another machine uses this name: choose another, or ask your instructor"
 	}
 	report.Token = ""
-	a.Now, a.At = report, time.Now()
+	if a.Since.IsZero() || a.Now.Exercise != report.Exercise || a.Now.Passed != report.Passed {
+		a.Since = time.Now()
+	}
+	a.Now, a.Goto = report, s.leave(report.Exercise)
 	if report.Passed && !slices.Contains(a.Passed, report.Exercise) {
 		a.Passed = append(a.Passed, report.Exercise)
 		slices.Sort(a.Passed)
 	}
 	return 0, ""
+}
+
+// leave returns the command with which an attendee begins the next exercise of a chapter, or sees the solution of the
+// last one.
+func (s *Server) leave(exercise string) string {
+	chapter, _, _ := strings.Cut(exercise, ".")
+	next := slices.Index(s.exercises, exercise) + 1
+	if next < len(s.exercises) && strings.HasPrefix(s.exercises[next], chapter+".") {
+		return "make goto EX=" + s.exercises[next]
+	}
+	return "make solution"
 }
 
 // remove removes the row of a name, which is free again.
@@ -161,9 +181,10 @@ th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid
 <h2>Passed</h2><table>{{range .Passed}}<tr><th>{{.Name}}<td>{{.Count}}{{else}}<tr><td>nothing yet{{end}}</table>
 <h2>What the room fails at now</h2>
 <table>{{range .Fails}}<tr><th>{{.Name}}<td>{{.Count}}{{else}}<tr><td>nothing{{end}}</table>
-<h2>Attendees</h2><table><tr><th>name<th>passed<th>the last check<th>at
-{{range .Attendees}}<tr><td>{{.Name}}<td>{{range .Passed}}{{.}} {{end}}
-<td>{{.Now.Exercise}} {{if .Now.Passed}}passed{{else}}failed {{.Now.Check}}{{end}}<td>{{.At.Format "15:04"}}
+<h2>Attendees: first those who fail longest</h2>
+<table><tr><th>name<th>the last check<th>for<th>when late<th>passed
+{{range .Attendees}}<tr><td>{{.Name}}<td>{{.Now.Exercise}} {{if .Now.Passed}}passed{{else}}failed {{.Now.Check}}{{end}}
+<td>{{.Minutes}} min<td>{{if not .Now.Passed}}<code>{{.Goto}}</code>{{end}}<td>{{range .Passed}}{{.}} {{end}}
 <td><form method="post"><button name="name" value="{{.Name}}">remove</button></form>{{end}}</table>
 <p>Only what attendees sent. It is in the memory of the server,
 and gone when the server ends.</p></html>
@@ -211,7 +232,10 @@ func (s *Server) view() (v view) {
 		}
 	}
 	slices.SortFunc(v.Attendees, func(a, b attendee) int {
-		return cmp.Or(cmp.Compare(len(b.Passed), len(a.Passed)), cmp.Compare(a.Name, b.Name))
+		if a.Now.Passed != b.Now.Passed {
+			return map[bool]int{false: -1, true: 1}[a.Now.Passed]
+		}
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	for _, e := range slices.Sorted(maps.Keys(passed)) {
 		v.Passed = append(v.Passed, sum{e, passed[e]})

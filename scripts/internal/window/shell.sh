@@ -14,9 +14,15 @@ if [ -n "${WINDOW_LOAD-}" ]; then
   unset WINDOW_SAVE
 fi
 # The window presses this key before a block. Until the block has ended, the shell stops at the first error, as the page
-# runner does with set -e, but the shell itself stays.
+# runner does with set -e, but the shell itself stays. A block runs in the folder where the block before it has ended,
+# also when the reader has gone to another folder meanwhile.
+__home=$PWD
 bind -x '"\e[7717~": __strict' 2>/dev/null
 __strict() {
+  if [ "$PWD" != "$__home" ]; then
+    printf '\r\n(back to the folder of the page: cd %s)\r\n' "$__home"
+    cd "$__home" || return
+  fi
   __traps="trap - ERR DEBUG; $(trap -p ERR DEBUG)"
   set -E
   trap '__failed $?' ERR
@@ -37,6 +43,7 @@ __skip() {
 __mark() {
   local code=$?
   if [ -n "${__traps-}" ]; then
+    __home=$PWD
     set +ET
     eval "$__traps"
     __traps=
@@ -48,7 +55,10 @@ __mark() {
     *) __folder=$PWD ;;
   esac
   if [ "$PWD" != "$WINDOW_ROOT" ]; then printf '\e]7717;A\a'; fi
-  if [ -n "${WINDOW_SAVE-}" ]; then eval "$WINDOW_SAVE"; fi
+  if [ -n "${WINDOW_SAVE-}" ]; then
+    eval "$WINDOW_SAVE"
+    printf '%s\n' "$__home" >"$PAGE_STATE/cwd"
+  fi
   return "$code"
 }
 PROMPT_COMMAND=__mark

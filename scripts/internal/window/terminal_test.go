@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -208,4 +210,72 @@ func TestATabThatDrawsNothing(t *testing.T) {
 	tab.send(fmt.Sprintf(`{"drawn":%d}`, 2*kept))
 	tab.shows("KiB of output are not shown")
 	tab.shows("the end 42")
+}
+
+// blockOf returns the number of the block of README.md with a text.
+func (f *fixture) blockOf(t *testing.T, text string) int {
+	t.Helper()
+	blocks, err := f.parsed("README.md")
+	testkit.Must(t, err)
+	return slices.IndexFunc(blocks, func(b *page.Block) bool { return strings.Contains(b.Text, text) })
+}
+
+// ends waits until a block or a command has this state.
+func (tab *tabOfTest) ends(is, says string) {
+	tab.Helper()
+	tab.until(is+": "+says, func() bool {
+		return tab.last.State != nil && tab.last.State.Is == is && strings.Contains(tab.last.State.Says, says)
+	})
+}
+
+func TestABackgroundBlockWithoutItsProgramFails(t *testing.T) {
+	f := start(t)
+	first := f.blockOf(t, "no-such-program")
+	for number, want := range map[int]struct{ name, says string }{
+		first: {"lost", "It ended before it printed “ready”."}, first + 2: {"missing", "It failed with code 127."},
+	} {
+		tab := &tabOfTest{T: t, connection: f.dial(t, want.name, "README.md")}
+		tab.send(fmt.Sprintf(`{"block":%d}`, number))
+		tab.ends("failed", want.says)
+		_ = tab.connection.CloseNow()
+	}
+}
+
+// A block runs where the block before it has ended, whatever folder the reader has gone to.
+func TestABlockRunsInTheFolderOfItsPage(t *testing.T) {
+	f := start(t)
+	tab := f.newTab(t)
+	tab.shows("checkout")
+	counts, away := f.blockOf(t, "wc -l <count"), "mcode $" // the prompt
+	tab.keys("cd code\r")
+	tab.shows(away)
+	tab.send(fmt.Sprintf(`{"block":%d}`, counts))
+	tab.shows("back to the folder of the page")
+	tab.ends("passed", "")
+	if _, err := os.Stat(filepath.Join(f.root, "count")); err != nil {
+		t.Error(err)
+	}
+	tab.keys("cd code\r")
+	tab.shows(away)
+	server := &tabOfTest{T: t, connection: f.dial(t, "server", "README.md")}
+	server.send(fmt.Sprintf(`{"block":%d}`, f.blockOf(t, "ready with")))
+	server.ends("passed", "It runs")
+	if shown := server.shown.String(); !strings.Contains(shown, "mcheckout $") {
+		t.Errorf("a background block runs elsewhere: %q", shown)
+	}
+	_ = server.connection.CloseNow()
+}
+
+// The button Check takes part in a room when the window was opened with the room's address.
+func TestCheckTakesPartInTheRoomOfTheWindow(t *testing.T) {
+	f := start(t)
+	f.Room = " ROOM='http://127.0.0.1:9' NAME='Jörg B.'"
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check hint:\n\t@echo \"$@ for [$(ROOM)] [$(NAME)]\"\n")
+	tab := &tabOfTest{T: t, connection: f.dial(t, commands, "")}
+	tab.send(`{"id":"check","command":"make check EX=04.1"}`)
+	tab.shows("check for [http://127.0.0.1:9] [Jörg B.]")
+	tab.ends("passed", "")
+	tab.send(`{"id":"hint","command":"make hint EX=04.1"}`)
+	tab.shows("hint for [] []")
+	_ = tab.connection.CloseNow()
 }

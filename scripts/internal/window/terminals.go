@@ -286,7 +286,11 @@ func (s *Server) do(t *terminal, v *viewer, want request, blocks []*page.Block, 
 // runCommand types the command of a button. While a program of the reader uses the terminal, the command runs in the
 // terminal "more".
 func (s *Server) runCommand(t *terminal, want request) {
-	t.run(&run{id: want.ID, text: want.Command, judge: judgeOf(want.Command), root: s.Root, other: func(r *run) {
+	text := want.Command
+	if isCheck(text) {
+		text += s.Room
+	}
+	t.run(&run{id: want.ID, text: text, judge: judgeOf(text), root: s.Root, other: func(r *run) {
 		other, err := s.terminals.get(more, "", false)
 		if err != nil {
 			return // the window is closing
@@ -302,8 +306,8 @@ func (s *Server) runCommand(t *terminal, want request) {
 
 // runBlock types a block. A background block gets a new shell, which has the variables of the page's terminal.
 func (s *Server) runBlock(t *terminal, number int, b *page.Block, of string) {
-	r := &run{id: strconv.Itoa(number), text: b.Text, until: b.Until, strict: true,
-		judge: func(printed, code string) State { return judge(b, printed, code) }}
+	r := &run{id: strconv.Itoa(number), text: b.Text, until: b.Until, strict: true}
+	r.judge = func(printed, code string) State { return judge(b, printed, code, r.passed) }
 	if b.Within > 0 {
 		r.within = time.Now().Add(b.Within)
 	}
@@ -329,21 +333,29 @@ func judgeOf(command string) func(_, code string) State {
 		switch {
 		case code != "0" && code != "":
 			return failedWith(code)
-		case strings.HasPrefix(command, "make check "):
+		case isCheck(command):
 			return State{Is: "passed", Says: translation.Mark("The check succeeded.")}
 		}
 		return State{Is: "done"}
 	}
 }
 
+func isCheck(command string) bool { return strings.HasPrefix(command, "make check ") }
+
 func failedWith(code string) State {
 	return State{Is: "failed", Says: fmt.Sprintf(translation.Mark("It failed with code %s."), code)}
 }
 
-// judge compares the output of a block with the page, as the page runner does.
-func judge(b *page.Block, printed, code string) State {
+// judge compares the output of a block with the page, as the page runner does. A background block that has passed may
+// end with any code, because the reader ends it with Ctrl-C.
+func judge(b *page.Block, printed, code string, passed bool) State {
 	failed := code != "0" && code != ""
+	const notExecutable, notFound = "126", "127"
 	switch {
+	case b.Background != "" && !passed && b.Until != "":
+		return State{Is: "failed", Says: fmt.Sprintf(translation.Mark("It ended before it printed “%s”."), b.Until)}
+	case b.Background != "" && (code == notExecutable || code == notFound):
+		return failedWith(code)
 	case b.Background != "":
 		return State{Is: "passed", Says: translation.Mark("It has ended.")}
 	case b.Fails && !failed:

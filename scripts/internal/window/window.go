@@ -43,6 +43,8 @@ type Config struct {
 	Present bool
 	// Grace is how long a program in a terminal may take to end when the window ends.
 	Grace time.Duration
+	// Room has the words with which make check sends the verdict to an instructor; without them nothing is sent.
+	Room string
 }
 
 // A Server is one window.

@@ -108,6 +108,19 @@ echo hidden
 shown
 ` + fence + `
 
+` + fence + `sh background=lost until=ready
+./no-such-program
+` + fence + `
+` + fence + `sh stop=lost
+true
+` + fence + `
+` + fence + `sh background=missing
+./no-such-program
+` + fence + `
+` + fence + `sh stop=missing
+true
+` + fence + `
+
 ## Below
 `
 
