@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 const (
@@ -34,7 +37,7 @@ type Row struct {
 	Types string `json:"types"`
 	Then  string `json:"then"`
 	Late  string `json:"late"`
-	// Slides has the numbers of the row's slides.
+	// Slides has the numbers of the row's slides: those that it names, and those of its exercise.
 	Slides []int `json:"slides"`
 	// Exercise is the exercise that all attendees write or see in this row. Shown means that they only see it.
 	Exercise string `json:"exercise"`
@@ -45,7 +48,8 @@ type Row struct {
 var (
 	sheetRow   = regexp.MustCompile(`^\| (\d):(\d\d) \|`)
 	sheetPart  = regexp.MustCompile(`^\| \| \| \*\*(.*)\*\* \|`)
-	rowSlides  = regexp.MustCompile(` \(slides? ([\d–, ]+)\)`)
+	rowSlides  = regexp.MustCompile(` \(slides? (\[.*\))\)`)
+	slideName  = regexp.MustCompile(`^\[[^\]]*\]\(SLIDES\.md#([^)]+)\)$`)
 	rowTask    = regexp.MustCompile(`^(shown: )?\*\*([\d.]+)\*\*`)
 	sheetLink  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	sheetMarks = strings.NewReplacer("**", "", "`", "")
@@ -59,6 +63,10 @@ func Sheets(root string) (all []Sheet, err error) {
 	}
 	_, sheets, _ := strings.Cut(string(text), "\n## Run sheets\n")
 	sheets, _, _ = strings.Cut(sheets, "\n## ")
+	deck, err := Deck(root)
+	if err != nil {
+		return nil, err
+	}
 	name := ""
 	for line := range strings.Lines(sheets) {
 		line = strings.TrimSpace(line)
@@ -71,9 +79,9 @@ func Sheets(root string) (all []Sheet, err error) {
 			}
 			all = append(all, Sheet{Name: name + ", " + part[1]})
 		} else if sheetRow.MatchString(line) {
-			row, err := newRow(line)
+			row, err := deck.row(line)
 			if err != nil || len(all) == 0 {
-				return nil, fmt.Errorf("%s: a row that is not as the others: %s", SheetsFile, line)
+				return nil, fmt.Errorf("%s: a row that is not as the others (%w): %s", SheetsFile, err, line)
 			}
 			all[len(all)-1].Rows = append(all[len(all)-1].Rows, row)
 		}
@@ -81,7 +89,28 @@ func Sheets(root string) (all []Sheet, err error) {
 	return all, nil
 }
 
-func newRow(line string) (r Row, err error) {
+// Slides are the titles of the slides, in their order.
+type Slides []string
+
+// Deck reads the titles of the slides of a checkout: the headings of SLIDES.md after the title of the page.
+func Deck(root string) (titles Slides, err error) {
+	p, err := page.Parse(filepath.Join(root, SlidesFile))
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range p.Parts[1:] {
+		if part.Heading {
+			titles = append(titles, part.Prose)
+		}
+	}
+	return titles, nil
+}
+
+// ofExercise matches the title of the slide with the task or the solution of an exercise.
+var ofExercise = regexp.MustCompile(`^(Task|Solution) (\d\d\.\d+):`)
+
+// row reads a row.
+func (titles Slides) row(line string) (r Row, err error) {
 	cells := strings.Split(strings.Trim(line, "|"), "|")
 	if len(cells) < 6 {
 		return r, fmt.Errorf("it has %d cells", len(cells))
@@ -104,7 +133,14 @@ func newRow(line string) (r Row, err error) {
 		r.Shown, r.Exercise = found[1] != "", found[2]
 	}
 	if found := rowSlides.FindStringSubmatch(cells[2]); found != nil {
-		r.Slides = numbers(found[1])
+		if r.Slides, err = titles.named(found[1]); err != nil {
+			return r, err
+		}
+	}
+	for at, title := range titles {
+		if of := ofExercise.FindStringSubmatch(title); of != nil && of[2] == r.Exercise {
+			r.Slides = append(r.Slides, at+1)
+		}
 	}
 	r.What = plain(rowSlides.ReplaceAllString(cells[2], ""))
 	return r, nil
@@ -113,18 +149,32 @@ func newRow(line string) (r Row, err error) {
 // plain returns a cell without the marks of Markdown.
 func plain(cell string) string { return sheetMarks.Replace(sheetLink.ReplaceAllString(cell, "$1")) }
 
-// numbers returns the numbers of a list such as 3, 5–7.
-func numbers(list string) (all []int) {
-	for part := range strings.SplitSeq(list, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "–")
-		first, _ := strconv.Atoi(from)
-		last := first
-		if isRange {
-			last, _ = strconv.Atoi(to)
+// named returns the numbers of a list of slides: [name](SLIDES.md#anchor), or a first and a last one with "to" between.
+func (titles Slides) named(list string) (all []int, err error) {
+	for part := range strings.SplitSeq(list, ", ") {
+		from, to, isRange := strings.Cut(part, " to ")
+		if !isRange {
+			to = from
+		}
+		first, last := titles.number(from), titles.number(to)
+		if first == 0 || last < first {
+			return nil, fmt.Errorf("%s has no slides %s", SlidesFile, part)
 		}
 		for n := first; n <= last; n++ {
 			all = append(all, n)
 		}
 	}
-	return all
+	return all, nil
+}
+
+// number returns the number of a slide, counted from 1, or 0.
+func (titles Slides) number(link string) int {
+	name := slideName.FindStringSubmatch(link)
+	seen := map[string]int{}
+	for at, title := range titles {
+		if name != nil && translation.Anchor(title, seen) == name[1] {
+			return at + 1
+		}
+	}
+	return 0
 }

@@ -2,7 +2,7 @@ package teaching
 
 import (
 	"path/filepath"
-	"regexp"
+	"strings"
 	"testing"
 
 	"example.com/operator-workshop/scripts/internal/page"
@@ -18,11 +18,11 @@ type slide struct {
 	Exercise string
 	Task     bool
 	// Noted means that the slide has notes for the speaker, in a block quote.
-	Noted  bool
+	Noted bool
+	// Words counts the words of its text, without notes and code.
+	Words  int
 	Blocks []*page.Block
 }
-
-var slideTitle = regexp.MustCompile(`^(Task|Solution) (\d\d\.\d+):`)
 
 // readSlides returns the slides of the checkout.
 func readSlides(t *testing.T) (all []slide) {
@@ -34,7 +34,7 @@ func readSlides(t *testing.T) (all []slide) {
 		case at == 0: // the title of the page
 		case part.Heading:
 			s := slide{Number: len(all) + 1, Title: part.Prose}
-			if found := slideTitle.FindStringSubmatch(part.Prose); found != nil {
+			if found := ofExercise.FindStringSubmatch(part.Prose); found != nil {
 				s.Task, s.Exercise = found[1] == "Task", found[2]
 			}
 			all = append(all, s)
@@ -43,6 +43,8 @@ func readSlides(t *testing.T) (all []slide) {
 			all[len(all)-1].Blocks = append(all[len(all)-1].Blocks, part.Block)
 		case part.Quoted:
 			all[len(all)-1].Noted = true
+		default:
+			all[len(all)-1].Words += len(strings.Fields(part.Prose))
 		}
 	}
 	return all

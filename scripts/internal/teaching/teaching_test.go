@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -16,10 +17,17 @@ import (
 
 var root = filepath.Join("..", "..", "..")
 
-// This is the maximum number of slides in a session.
-const mostSlides = 50
+const (
+	// mostSlides is the maximum number of slides in a session.
+	mostSlides = 50
+	// aroundExercise are the minutes for the task slide, the goto of those who are late, and the solution slide.
+	aroundExercise = 3
+	// mostWords is the maximum number of words on a slide, without its code and its notes.
+	mostWords = 60
+)
 
-// A row of a run sheet begins when the row before it ends, and an exercise takes the minutes in its list.
+// A row of a run sheet begins when the row before it ends. An exercise takes the minutes in its list, and the minutes
+// around it.
 func TestTheRunSheetsAddUp(t *testing.T) {
 	exercises, err := exercise.Load(root)
 	testkit.Must(t, err)
@@ -35,8 +43,8 @@ func TestTheRunSheetsAddUp(t *testing.T) {
 			if row.Exercise == "" || row.Shown {
 				continue
 			}
-			if e, err := exercise.Find(exercises, row.Exercise); err != nil || e.Minutes != row.Minutes {
-				t.Errorf("its list gives it %d minutes (%v): %s", e.Minutes, err, row.line)
+			if e, err := exercise.Find(exercises, row.Exercise); err != nil || e.Minutes+aroundExercise != row.Minutes {
+				t.Errorf("its list gives it %d minutes, and %d are around it (%v): %s", e.Minutes, aroundExercise, err, row.line)
 			}
 		}
 		last := sheet.Rows[len(sheet.Rows)-1]
@@ -59,36 +67,27 @@ func sheets(t *testing.T) []Sheet {
 	return all
 }
 
-// The slides are in the order of each sheet. A row of an exercise has its task before its solution; a row of an
-// exercise that is only shown has the solution alone.
+// The slides are in the order of each sheet. A row of an exercise has its task before its solution, also when the room
+// does not write the exercise: nobody understands a solution without the problem.
 func TestSlidesFollowTheRunSheets(t *testing.T) {
 	slides := readSlides(t)
 	for _, sheet := range sheets(t) {
 		last, count := 0, 0
 		for _, row := range sheet.Rows {
-			task, solved := row.Exercise == "" || row.Shown, row.Exercise == ""
+			var tasks []bool
 			for _, n := range row.Slides {
-				if n <= last || n > len(slides) {
-					t.Errorf("%s: slide %d comes after %d, and there are %d: %s", sheet.Name, n, last, len(slides), row.line)
-					continue
+				if n <= last {
+					t.Errorf("%s: slide %d comes after %d: %s", sheet.Name, n, last, row.line)
 				}
 				last, count = n, count+1
-				s := slides[n-1]
-				switch {
-				case s.Exercise == "":
-				case s.Exercise != row.Exercise:
+				if s := slides[n-1]; s.Exercise == row.Exercise && s.Exercise != "" {
+					tasks = append(tasks, s.Task)
+				} else if s.Exercise != "" {
 					t.Errorf("%s: slide %d is of %s: %s", sheet.Name, n, s.Exercise, row.line)
-				case s.Task:
-					task = true
-				case !task:
-					t.Errorf("%s: slide %d gives %s away before its task: %s", sheet.Name, n, s.Exercise, row.line)
-				default:
-					solved = true
 				}
 			}
-			if !task || !solved {
-				t.Errorf("%s: the task and the solution of %s are slides %s: %s", sheet.Name, row.Exercise,
-					about(slides, row.Exercise), row.line)
+			if row.Exercise != "" && !slices.Equal(tasks, []bool{true, false}) {
+				t.Errorf("%s: the slides of %s are not its task and its solution: %s", sheet.Name, row.Exercise, row.line)
 			}
 		}
 		if count > mostSlides {
@@ -97,15 +96,41 @@ func TestSlidesFollowTheRunSheets(t *testing.T) {
 	}
 }
 
-// about returns the slides of an exercise.
-func about(slides []slide, id string) string {
-	var some []string
-	for _, s := range slides {
-		if s.Exercise == id {
-			some = append(some, fmt.Sprint(s.Number))
+// A room learns how an exercise goes before its first exercise, in a row that no late instructor drops.
+func TestHowAnExerciseGoesIsNotDropped(t *testing.T) {
+	slides := readSlides(t)
+	how := 1 + slices.IndexFunc(slides, func(s slide) bool { return s.Title == "How an exercise goes" })
+	for _, sheet := range sheets(t) {
+		if !slices.Contains(sheet.Rows[0].Slides, 1) {
+			continue // a later session
+		}
+		first := slices.IndexFunc(sheet.Rows, func(r Row) bool { return r.Exercise != "" })
+		if !slices.Contains(sheet.Rows[first].Slides, how) {
+			t.Errorf("%s: slide %d is not in the row of the first exercise: %s", sheet.Name, how, sheet.Rows[first].line)
 		}
 	}
-	return strings.Join(some, ", ")
+}
+
+// A slide has its number from its place in SLIDES.md. A row names it, so a new slide moves no row.
+func TestARowNamesItsSlides(t *testing.T) {
+	titles := Slides{"Welcome", "01: a `write`", "Task 04.2: Create (20 minutes)", "Solution 04.2: create", "The end"}
+	for cell, want := range map[string][]int{
+		"talk (slides [a](SLIDES.md#welcome) to [b](SLIDES.md#01-a-write), [c](SLIDES.md#the-end))": {1, 2, 5},
+		"talk (slide [b](SLIDES.md#01-a-write))":                                                    {2},
+		"**04.2** Create: `make exercise EX=04.2`":                                                  {3, 4},
+		"shown: **04.2** Create (slide [a](SLIDES.md#welcome))":                                     {1, 3, 4},
+		"Break": nil,
+	} {
+		row, err := titles.row("| 0:05 | 5 | " + cell + " | – |  |  |")
+		if err != nil || !slices.Equal(row.Slides, want) || strings.Contains(row.What, "slide") {
+			t.Errorf("%s: %v, %q, %v", cell, row.Slides, row.What, err)
+		}
+	}
+	for _, list := range []string{"[a](SLIDES.md#gone)", "[c](SLIDES.md#the-end) to [a](SLIDES.md#welcome)"} {
+		if row, err := titles.row("| 0:05 | 5 | talk (slides " + list + ") | – |  |  |"); err == nil {
+			t.Errorf("%s: slides %v", list, row.Slides)
+		}
+	}
 }
 
 // TestEachSlideFits of the window measures the slides in a browser.
@@ -115,6 +140,9 @@ func TestEachSlideHasNotes(t *testing.T) {
 	testkit.Must(t, err)
 	text := testkit.Read(t, filepath.Join(root, SlidesFile))
 	for _, s := range slides {
+		if s.Words > mostWords {
+			t.Errorf("slide %d, %q, has %d words", s.Number, s.Title, s.Words)
+		}
 		if !s.Noted {
 			t.Errorf("slide %d, %q, has no notes for who speaks", s.Number, s.Title)
 		}

@@ -145,7 +145,7 @@ func (t *Translation) Text() string {
 	text := t.page(func(s segment, translated string) string {
 		translated = codeOrDestination.ReplaceAllStringFunc(translated, t.link)
 		if s.heading {
-			return fmt.Sprintf(`<a id="%s"></a>%s`, slug(s.text, slugs), translated)
+			return fmt.Sprintf(`<a id="%s"></a>%s`, Anchor(s.text, slugs), translated)
 		}
 		return translated
 	})
@@ -196,8 +196,8 @@ var (
 	notInSlug         = regexp.MustCompile(`[^\pL\pN\-_ ]`)
 )
 
-// slug returns the anchor that GitHub gives a heading.
-func slug(heading string, seen map[string]int) string {
+// Anchor returns the anchor that GitHub gives a heading. The map counts the headings that a page has had so far.
+func Anchor(heading string, seen map[string]int) string {
 	s := strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 	n := seen[s]
 	if seen[s]++; n > 0 {

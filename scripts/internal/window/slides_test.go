@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -61,6 +63,38 @@ func TestEachSlideOfTheFileIsServed(t *testing.T) {
 	code, body = f.get(t, "http://"+f.host()+"/slides/sheets")
 	if code != http.StatusOK || !strings.Contains(body, "90 minutes") {
 		t.Errorf("the run sheets: %d %.200s", code, body)
+	}
+}
+
+// The slides of an instructor have numbers after the others, and come second in a run sheet.
+func TestOwnSlidesShiftNoOther(t *testing.T) {
+	f := start(t)
+	for name, text := range map[string]string{
+		"SLIDES.md": "# The slides\n\n## One\n\n## Two\n", "work/qr.png": "a picture",
+		"work/slides.md": "## Ada\n\nAt <script>x()</script> 192.168.1.5 ![a code](qr.png) ![no](../../secret.png)\n\n> a note\n\n## Wi-Fi\n",
+		"../secret.png":  "a secret",
+		"TEACHING.md": "# T\n\n## Run sheets\n\n### S\n\n| 0:00 | 5 | a (slides [1](SLIDES.md#one), [2](SLIDES.md#two)) | – | | |\n" +
+			"| 0:05 | 5 | b (slide [2](SLIDES.md#two)) | – | | |\n",
+	} {
+		testkit.Write(t, filepath.Join(f.root, name), text)
+	}
+	var err error
+	f.pages, err = findPages(f.root)
+	testkit.Must(t, err)
+	f.enter(t)
+	_, sheets := f.get(t, "http://"+f.host()+"/slides/sheets")
+	for _, want := range []string{`"slides":[1,3,4,2]`, `"slides":[2]`} {
+		if !strings.Contains(sheets, want) {
+			t.Errorf("%s is not in %s", want, sheets)
+		}
+	}
+	_, body := f.get(t, "http://"+f.host()+"/slides")
+	_, own, _ := strings.Cut(body, "Two</h2>")
+	for part, want := range map[string]bool{"Ada</h2>": true, "Wi-Fi</h2>": true, "192.168.1.5": true, "<script>x": false,
+		"data:image/png;base64,YSBwaWN0dXJl": true, "YSBzZWNyZXQ": false} {
+		if strings.Contains(own, part) != want {
+			t.Errorf("%q among the own slides: %v\n%s", part, !want, own)
+		}
 	}
 }
 
@@ -201,14 +235,104 @@ func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil))
 	other := f.tab(t, ctx)
 	f.toSlides(t, other, "/slides/presenter")
-	says(t, other, "#row", "0:32–0:52 04.2 Children that are created")
-	says(t, other, "#checkpoint", "by 0:52 everyone has stage 2 of 04")
+	says(t, other, "#row", "0:27–0:50 04.2 Children that are created")
+	says(t, other, "#checkpoint", "by 0:50 everyone has stage 2 of 04")
 	says(t, other, "#late", "make goto EX=04.3")
 	says(t, other, "#notes", "Let them find the answer")
 	says(t, other, "#next", "Solution 04.2")
+	says(t, other, "#preview .slide:not([hidden]) h2", "Solution 04.2")
 	do(t, other, chromedp.Click("#begin"), chromedp.KeyEvent(kb.ArrowRight))
-	says(t, other, "#elapsed", "0:00 since the beginning, 52 min left")
+	says(t, other, "#elapsed", "0:00 since the beginning, 50 min left")
 	says(t, ctx, "#place", "43 / ") // the tab of the projector follows
+	says(t, ctx, "#countdown", ":")
+	do(t, other, chromedp.Click("#add"))
+	says(t, other, "#row", "0:27–0:53 04.2")
+	says(t, other, "#elapsed", "53 min left")
+	says(t, other, "#rows", "0:53 04.3")
+	var again bool
+	do(t, other, chromedp.Evaluate(`!document.querySelector("#add").disabled`, &again))
+	if again {
+		t.Error("minutes can be added twice")
+	}
+	// On another day the clock begins anew.
+	do(t, other, chromedp.Evaluate(`localStorage.setItem("slides", JSON.stringify({
+		...JSON.parse(localStorage.getItem("slides")), began: Date.now() - 26 * 3600 * 1000 }))`, nil))
+	do(t, ctx, chromedp.Poll(`JSON.parse(localStorage.getItem("slides")).began < Date.now() - 25 * 3600 * 1000`, nil)) // it is stored
+	f.toSlides(t, other, "/slides/presenter")
+	says(t, other, "#row", "0:27–0:50 04.2")
+	var elapsed string
+	do(t, other, chromedp.Text("#elapsed", &elapsed, chromedp.ByQuery))
+	if elapsed != "" {
+		t.Errorf("a new day begins with %q", elapsed)
+	}
+}
+
+// A break has its place between the slides, and the projector shows how long it still is.
+func TestABreakIsBetweenTheSlides(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	f.toSlides(t, ctx, "/slides#45")
+	do(t, ctx, chromedp.SetValue("#sheet", "3 hours"),
+		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil))
+	other := f.tab(t, ctx)
+	f.toSlides(t, other, "/slides/presenter")
+	do(t, other, chromedp.Click("#begin"), chromedp.Focus("#stage"))
+	for range 9 { // the recorded run of slide 45 has steps
+		var title string
+		do(t, other, chromedp.Text("#next", &title, chromedp.ByQuery))
+		if title != "Break" {
+			break
+		}
+		do(t, other, chromedp.KeyEvent(kb.ArrowRight))
+	}
+	says(t, other, "#row", "1:32–1:42 Break")
+	says(t, ctx, ".slide:not([hidden]) h2", "Break")
+	says(t, ctx, ".slide:not([hidden]) .countdown", ":")
+	do(t, other, chromedp.KeyEvent(kb.ArrowRight))
+	says(t, ctx, "#place", "46 / ")
+	do(t, other, chromedp.KeyEvent(kb.ArrowLeft))
+	says(t, ctx, ".slide:not([hidden]) h2", "Break")
+}
+
+// A printed slide is a page, with all steps and without what belongs to the screen.
+func TestARunSheetIsPrinted(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	f.toSlides(t, ctx, "/slides")
+	do(t, ctx, chromedp.SetValue("#sheet", "90 minutes"),
+		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil),
+		chromedp.Evaluate(`window.print = () => { document.documentElement.dataset.printed = "yes"; }`, nil),
+		chromedp.Click("#pdf"), chromedp.Poll(`document.documentElement.dataset.printed`, nil))
+	var pdf []byte
+	do(t, ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		pdf, _, err = cdppage.PrintToPDF().WithPreferCSSPageSize(true).WithPrintBackground(true).Do(ctx)
+		return err
+	}))
+	all, err := teaching.Sheets(checkoutRoot)
+	testkit.Must(t, err)
+	want := 0
+	for _, row := range all[0].Rows {
+		want += len(row.Slides)
+	}
+	pages := regexp.MustCompile(`/Type ?/Page\b`).FindAll(pdf, -1)
+	size := regexp.MustCompile(`/MediaBox ?\[0 0 960 540\]`).FindAll(pdf, -1) // 1280 x 720 pixels in points
+	if len(pages) != want || len(size) < 1 {
+		t.Errorf("%d pages are printed for %d slides, %d with the size of a slide", len(pages), want, len(size))
+	}
+}
+
+func TestTheLoopIsBesideASlide(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1280, 720))
+	f.toSlides(t, ctx, "/slides#8")
+	do(t, ctx, chromedp.KeyEvent("l"))
+	says(t, ctx, "#panel-loop:not([hidden]) .loop-bar", "Local cluster, live")
+	do(t, ctx, chromedp.KeyEvent("t"), chromedp.Poll(`document.querySelectorAll("#below .xterm-rows > div").length > 12`, nil),
+		chromedp.KeyEvent("l"))
+	if isVisible(t, ctx, "#panel-loop") || !isVisible(t, ctx, "#below") {
+		t.Error("the second l does not hide the loop alone")
+	}
 }
 
 func TestABlockOfASlideRuns(t *testing.T) {

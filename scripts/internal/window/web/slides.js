@@ -4,13 +4,15 @@
 import "./language.js";
 import "./styles.js";
 import { announceState, element, find, showState, t } from "./dom.js";
+import { Loop } from "./loop.js";
 import { drawPictures } from "./pictures.js";
 import { PageTerminal } from "./terminal.js";
 
 /**
  * @typedef {{name: string, rows: Row[]}} Sheet
- * @typedef {{from: number, minutes: number, what: string, types: string, then: string, late: string, slides: number[] | null}} Row
- * @typedef {{number: number, step: number, sheet: string, began: number}} Place
+ * @typedef {{from: number, minutes: number, what: string, types: string, then: string, late: string, exercise: string, slides: number[] | null}} Row
+ * @typedef {{number: number, row: number}} Stop
+ * @typedef {Stop & {step: number, sheet: string, began: number, added: Record<number, number>}} Place
  */
 
 const presenter = document.documentElement.classList.contains("presenter");
@@ -19,14 +21,30 @@ const slides = [...document.querySelectorAll(".slide")].filter((slide) => slide 
 /** @type {Sheet[]} */
 let sheets = [];
 /** @type {Place} */
-let place = { number: 1, step: 0, sheet: "", began: 0 };
+let place = { number: 1, row: -1, step: 0, sheet: "", began: 0, added: {} };
+const stage = find("#stage");
+// A row without slides, such as a break, shows its name and the time that is left.
+const pauseTitle = element("h2");
+const pauseTime = element("p", { class: "countdown" });
+const pause = element("section", { class: "slide", hidden: true }, pauseTitle, pauseTime);
+stage.append(pause);
 
-/** The numbers of the slides in the run sheet, in its order. */
+const rows = () => sheets.find((one) => one.name === place.sheet)?.rows ?? [];
+
+/**
+ * The stops of the run sheet, in its order: a slide of a row, or, with the number 0, a row without slides.
+ * @returns {Stop[]}
+ */
 function deck() {
-  const sheet = sheets.find((one) => one.name === place.sheet);
-  if (!sheet) return slides.map((_, at) => at + 1);
-  return sheet.rows.flatMap((row) => row.slides ?? []).filter((number) => slides[number - 1]);
+  if (!rows().length) return slides.map((_, at) => ({ number: at + 1, row: -1 }));
+  return rows().flatMap((one, row) => one.slides?.map((number) => ({ number, row })) ?? (one.minutes ? [{ number: 0, row }] : []));
 }
+
+/** @param {Stop[]} stops */
+const here = (stops) => stops.findIndex((one) => one.number === place.number && (one.number > 0 || one.row === place.row));
+
+/** @param {Stop} stop */
+const slideOf = (stop) => slides[stop.number - 1] ?? pause;
 
 // A picture grows: a line `%% step a b` of its text names what the next step adds. The arrows to a node appear with the
 // node.
@@ -55,13 +73,14 @@ function stepsOf(slide) {
 /**
  * Shows a picture up to a step.
  * @param {Element} figure
+ * @param {number} step
  */
-function grow(figure) {
+function grow(figure, step = place.step) {
   const picture = growing.get(figure);
   const image = figure.querySelector("img");
   if (!picture || !image) return;
   picture.svg ||= decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
-  const rules = picture.steps.slice(place.step).flat().map((name) => `[id*="flowchart-${name}-"], [id*="L_${name}_"],
+  const rules = picture.steps.slice(step).flat().map((name) => `[id*="flowchart-${name}-"], [id*="L_${name}_"],
     [id*="L_"][id*="_${name}_"], [data-id*="L_${name}_"], [data-id*="L_"][data-id*="_${name}_"] { visibility: hidden }`);
   const svg = picture.svg.replace(/<\/svg>\s*$/, `<style>${rules.join("\n")}</style></svg>`);
   image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
@@ -83,21 +102,36 @@ function enlarge(slide) {
 
 /** Shows the place. */
 function show() {
-  const numbers = deck();
-  if (!numbers.includes(place.number)) {
-    place.number = numbers.find((number) => number > place.number) ?? numbers.at(-1) ?? 1;
-    place.step = 0;
+  const stops = deck();
+  if (here(stops) < 0) {
+    const to = stops.find((one) => one.number > place.number) ?? stops.at(-1) ?? { number: 1, row: -1 };
+    place = { ...place, ...to, step: 0 };
   }
-  const slide = slides[place.number - 1];
-  slides.forEach((one) => (one.hidden = one !== slide));
-  slide.querySelectorAll("figure.picture").forEach(grow);
+  place.row = stops[here(stops)]?.row ?? -1;
+  const slide = slideOf(place);
+  pauseTitle.textContent = rows()[place.row]?.what ?? "";
+  [...slides, pause].forEach((one) => (one.hidden = one !== slide));
+  slide.querySelectorAll("figure.picture").forEach((figure) => grow(figure));
   enlarge(slide);
   slide.querySelectorAll(".line").forEach((line, at) => line.classList.toggle("later", at > place.step));
   const steps = stepsOf(slide);
+  const number = place.number || "–";
   find("#place").textContent = steps
-    ? t("{1} / {2}, step {3} of {4}", place.number, slides.length, place.step, steps) : `${place.number} / ${slides.length}`;
-  history.replaceState(null, "", `#${place.number}`);
-  if (presenter) showDesk(slide, numbers);
+    ? t("{1} / {2}, step {3} of {4}", number, slides.length, place.step, steps) : `${number} / ${slides.length}`;
+  if (place.number) history.replaceState(null, "", `#${place.number}`);
+  if (presenter) showDesk(slide, stops);
+  else find("#goto").textContent = gotoOf(stops);
+  tick();
+}
+
+/**
+ * The command with which the room leaves an exercise, on the last slide of the exercise.
+ * @param {Stop[]} stops
+ */
+function gotoOf(stops) {
+  const row = rows()[place.row];
+  if (!row?.exercise || stops[here(stops) + 1]?.row === place.row) return "";
+  return /make goto EX=\S+/.exec(row.late || row.types)?.[0] ?? "";
 }
 
 /**
@@ -112,11 +146,11 @@ function go(to) {
 
 /** @param {number} by */
 function move(by) {
-  const numbers = deck();
+  const stops = deck();
   const step = place.step + by;
-  if (step >= 0 && step <= stepsOf(slides[place.number - 1])) return go({ step });
-  const number = numbers[numbers.indexOf(place.number) + by];
-  if (number) go({ number, step: by > 0 ? 0 : stepsOf(slides[number - 1]) });
+  if (step >= 0 && step <= stepsOf(slideOf(place))) return go({ step });
+  const stop = stops[here(stops) + by];
+  if (stop) go({ ...stop, step: by > 0 ? 0 : stepsOf(slideOf(stop)) });
 }
 
 function recall() {
@@ -125,6 +159,7 @@ function recall() {
   } catch {
     localStorage.removeItem("slides");
   }
+  if (new Date(place.began).toDateString() !== new Date().toDateString()) place = { ...place, began: 0, added: {} };
 }
 
 /** @param {number} minutes */
@@ -132,43 +167,88 @@ function time(minutes) {
   return `${Math.floor(minutes / 60)}:${String(Math.floor(minutes % 60)).padStart(2, "0")}`;
 }
 
+/** How many minutes were added to the rows before a row. @param {number} row */
+const shift = (row) => Object.entries(place.added).reduce((sum, [at, minutes]) => sum + (Number(at) < row ? minutes : 0), 0);
+
+/** The minutes from the beginning to the end of a row. @param {number} row */
+const endOf = (row) => rows()[row].from + rows()[row].minutes + shift(row + 1);
+
 /**
  * Shows the parts of the presenter's view beside the slide.
  * @param {HTMLElement} slide
- * @param {number[]} numbers
+ * @param {Stop[]} stops
  */
-function showDesk(slide, numbers) {
+function showDesk(slide, stops) {
   find("#notes").replaceChildren(...[...slide.querySelectorAll("blockquote")].map((note) => note.cloneNode(true)));
-  const next = slides[(numbers[numbers.indexOf(place.number) + 1] ?? 0) - 1];
-  find("#next").textContent = next?.querySelector("h2")?.textContent ?? t("none: this is the last one");
-  const rows = sheets.find((one) => one.name === place.sheet)?.rows ?? [];
-  const at = rows.findIndex((row) => row.slides?.includes(place.number));
-  const row = rows[at];
-  find("#row").textContent = row ? `${time(row.from)}–${time(row.from + row.minutes)} ${row.what}` : t("choose a run sheet below");
+  const next = stops[here(stops) + 1];
+  const title = next?.number ? slideOf(next).querySelector("h2")?.textContent : rows()[next?.row]?.what;
+  find("#next").textContent = title ?? t("none: this is the last one");
+  preview(next);
+  const row = rows()[place.row];
+  find("#row").textContent = row ? `${time(row.from + shift(place.row))}–${time(endOf(place.row))} ${row.what}` : t("choose a run sheet below");
   find("#types").textContent = row?.types ?? "";
-  const checked = rows.slice(Math.max(at, 0)).find((one) => one.then);
+  const checked = rows().slice(Math.max(place.row, 0)).find((one) => one.then);
   find("#checkpoint").textContent = checked?.then ?? "";
   find("#late").textContent = checked?.late ?? "";
-  find("#rows").replaceChildren(...rows.map((one) => element("li", {},
-    element("button", { type: "button", class: "plain", ...(one === row ? { "aria-current": "true" } : {}),
-      click: () => one.slides && go({ number: one.slides[0], step: 0 }) }, `${time(one.from)} ${one.what}`))));
-  tick();
+  /** @type {HTMLButtonElement} */ (find("#add")).disabled = !row || place.row in place.added;
+  find("#rows").replaceChildren(...rows().map((one, at) => element("li", {},
+    element("button", { type: "button", class: "plain", ...(at === place.row ? { "aria-current": "true" } : {}),
+      click: () => go({ ...(deck().find((stop) => stop.row === at) ?? {}), step: 0 }) }, `${time(one.from + shift(at))} ${one.what}`))));
 }
 
-/** Shows the clock: how long the session has taken, and how late the row is. */
-function tick() {
-  find("#now").textContent = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  if (!place.began) return;
-  const minutes = (Date.now() - place.began) / 60000;
-  const rows = sheets.find((one) => one.name === place.sheet)?.rows ?? [];
-  const row = rows.find((one) => one.slides?.includes(place.number));
-  const left = row ? Math.round(row.from + row.minutes - minutes) : 0;
-  const elapsed = find("#elapsed");
-  elapsed.textContent = !row ? t("{1} since the beginning", time(minutes))
-    : left < 0 ? t("{1} since the beginning, {2} min over", time(minutes), -left)
-    : t("{1} since the beginning, {2} min left", time(minutes), left);
-  elapsed.classList.toggle("overdue", left < 0);
+/** @param {Stop | undefined} next */
+function preview(next) {
+  find("#preview").replaceChildren();
+  if (!next?.number) return;
+  const copy = /** @type {HTMLElement} */ (slideOf(next).cloneNode(true));
+  copy.hidden = false;
+  find("#preview").append(copy);
+  enlarge(copy);
 }
+
+/** Shows the clock: how long the session has taken, and the time that is left in the row. */
+function tick() {
+  const row = rows()[place.row];
+  const minutes = (Date.now() - place.began) / 60000;
+  const left = place.began && row ? endOf(place.row) - minutes : undefined;
+  const seconds = Math.max(0, Math.round(60 * (left ?? 0)));
+  const countdown = left === undefined ? "" : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  pauseTime.textContent = countdown;
+  if (!presenter) {
+    find("#countdown").textContent = row?.exercise ? countdown : "";
+    return;
+  }
+  find("#now").textContent = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const elapsed = find("#elapsed");
+  const whole = Math.round(left ?? 0);
+  elapsed.textContent = !place.began ? "" : left === undefined ? t("{1} since the beginning", time(minutes))
+    : whole < 0 ? t("{1} since the beginning, {2} min over", time(minutes), -whole)
+    : t("{1} since the beginning, {2} min left", time(minutes), whole);
+  elapsed.classList.toggle("overdue", whole < 0);
+}
+
+/**
+ * Prints all slides of the run sheet, with all of their steps. The browser can save them as a PDF.
+ */
+async function printDeck() {
+  stage.classList.add("printing");
+  for (const { number } of deck()) {
+    const slide = slides[number - 1];
+    if (!slide) continue;
+    slide.hidden = false;
+    slide.classList.add("printed");
+    slide.querySelectorAll("figure.picture").forEach((figure) => grow(figure, Infinity));
+    enlarge(slide);
+    slide.hidden = true;
+  }
+  await Promise.all([...stage.querySelectorAll("img")].map((image) => image.decode().catch(() => {})));
+  print();
+}
+addEventListener("afterprint", () => {
+  stage.classList.remove("printing");
+  slides.forEach((slide) => slide.classList.remove("printed"));
+  show();
+});
 
 /** @type {PageTerminal | undefined} */
 let terminal;
@@ -178,6 +258,23 @@ function showTerminal(on) {
   find("#below").hidden = !on;
   find("#terminal").ariaPressed = String(on);
   if (on) terminal?.show();
+}
+
+/** @type {Loop | undefined} */
+let loop;
+/** @type {Map<string, (state: import("./dom.js").State) => void>} */
+const waiting = new Map();
+/** Shows the loop beside the slide, or hides it. */
+function showLoop() {
+  const panel = find("#panel-loop");
+  panel.hidden = !document.documentElement.classList.toggle("with-loop");
+  loop ??= new Loop(panel, (id, command, onState) => {
+    showTerminal(true);
+    waiting.set(id, onState);
+    terminal?.runCommand(id, command);
+  });
+  if (!panel.hidden) loop.show();
+  enlarge(slideOf(place));
 }
 
 /** @param {Element} block */
@@ -190,18 +287,19 @@ function runBlock(block) {
 
 /** @param {KeyboardEvent} event */
 function press(event) {
-  const away = event.target instanceof Element && event.target.closest(".xterm, select, summary");
+  const away = event.target instanceof Element && event.target.closest(".xterm, .loop, select, summary");
   if (event.altKey && event.code === "KeyW") find("#stage").focus();
   else if (event.altKey && event.code === "KeyT") terminal?.focus();
   else if (away || event.altKey || event.ctrlKey || event.metaKey) return;
   else if (["ArrowRight", "ArrowDown", "PageDown"].includes(event.key)) move(1);
   else if (["ArrowLeft", "ArrowUp", "PageUp"].includes(event.key)) move(-1);
   else if (event.key === " " && !(event.target instanceof HTMLButtonElement)) move(event.shiftKey ? -1 : 1);
-  else if (event.key === "Home") go({ number: deck()[0], step: 0 });
-  else if (event.key === "End") go({ number: deck().at(-1), step: 0 });
+  else if (event.key === "Home") go({ ...deck()[0], step: 0 });
+  else if (event.key === "End") go({ ...deck().at(-1), step: 0 });
   else if (event.key === "p" && !presenter) open("/slides/presenter", "presenter");
   else if (event.key === "t" && !presenter) showTerminal(find("#below").hidden);
-  else if (event.key === "r" && !presenter) slides[place.number - 1].querySelectorAll("section[data-block]").forEach(runBlock);
+  else if (event.key === "l" && !presenter) showLoop();
+  else if (event.key === "r" && !presenter) slideOf(place).querySelectorAll("section[data-block]").forEach(runBlock);
   else return;
   event.preventDefault();
 }
@@ -222,23 +320,25 @@ for (const copy of document.querySelectorAll(".block .copy")) {
     navigator.clipboard.writeText(copy.closest(".block")?.querySelector("code")?.textContent ?? ""));
 }
 if (presenter) {
-  find("#begin").addEventListener("click", () => go({ began: Date.now() }));
-  setInterval(tick, 1000);
+  find("#begin").addEventListener("click", () => go({ began: Date.now(), added: {} }));
+  find("#add").addEventListener("click", () => go({ added: { ...place.added, [place.row]: 3 } }));
 } else {
   terminal = new PageTerminal(find("#panel-page"), "page", document.body.dataset.page ?? "", (state) => {
     const verdict = document.querySelector(`[data-block="${state.id}"] .verdict`);
     if (verdict) showState(verdict, state);
+    waiting.get(state.id)?.(state);
     announceState(state);
   });
   find("#presenter").addEventListener("click", () => open("/slides/presenter", "presenter"));
   find("#terminal").addEventListener("click", () => showTerminal(find("#below").hidden));
+  find("#pdf").addEventListener("click", printDeck);
 }
 find("#back").addEventListener("click", () => move(-1));
 find("#on").addEventListener("click", () => move(1));
 const choice = /** @type {HTMLSelectElement} */ (find("#sheet"));
-choice.addEventListener("change", () => go({ sheet: choice.value }));
+choice.addEventListener("change", () => go({ sheet: choice.value, added: {} }));
 addEventListener("keydown", press);
-addEventListener("resize", () => enlarge(slides[place.number - 1]));
+addEventListener("resize", () => enlarge(slideOf(place)));
 addEventListener("hashchange", () => go(numberOf(location.hash)));
 addEventListener("storage", () => {
   recall();
@@ -253,4 +353,8 @@ recall();
 if (location.hash) place = { ...place, ...numberOf(location.hash) };
 choice.value = place.sheet;
 show();
-drawPictures((figure) => grow(figure));
+setInterval(tick, 1000);
+drawPictures((figure) => {
+  grow(figure);
+  if (presenter) show(); // the next slide may have the picture, too
+});
