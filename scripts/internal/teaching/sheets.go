@@ -106,8 +106,8 @@ func Deck(root string) (titles Slides, err error) {
 	return titles, nil
 }
 
-// ofExercise matches the title of the slide with the task or the solution of an exercise.
-var ofExercise = regexp.MustCompile(`^(Task|Solution) (\d\d\.\d+):`)
+// ofExercise matches the title of a slide of an exercise.
+var ofExercise = regexp.MustCompile(`^(Task|Solution|Picture) (\d\d\.\d+):`)
 
 // row reads a row.
 func (titles Slides) row(line string) (r Row, err error) {

@@ -14,9 +14,9 @@ type slide struct {
 	// Number counts from 1.
 	Number int
 	Title  string
-	// Exercise is the exercise that the slide sets or solves; Task means that the slide sets it.
-	Exercise string
-	Task     bool
+	// Exercise is the exercise that the slide sets, solves or, as a Picture, explains; Task means that the slide sets it.
+	Exercise      string
+	Task, Picture bool
 	// Noted means that the slide has notes for the speaker, in a block quote.
 	Noted bool
 	// Words counts the words of its text, without notes and code.
@@ -35,7 +35,7 @@ func readSlides(t *testing.T) (all []slide) {
 		case part.Heading:
 			s := slide{Number: len(all) + 1, Title: part.Prose}
 			if found := ofExercise.FindStringSubmatch(part.Prose); found != nil {
-				s.Task, s.Exercise = found[1] == "Task", found[2]
+				s.Task, s.Picture, s.Exercise = found[1] == "Task", found[1] == "Picture", found[2]
 			}
 			all = append(all, s)
 		case len(all) == 0: // the text before the first slide

@@ -230,7 +230,7 @@ func TestAPictureGrows(t *testing.T) {
 func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 	f := withSlides(t)
 	ctx := f.browser(t)
-	f.toSlides(t, ctx, "/slides#42")
+	f.toSlides(t, ctx, "/slides#43")
 	do(t, ctx, chromedp.SetValue("#sheet", "90 minutes"),
 		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil))
 	other := f.tab(t, ctx)
@@ -243,7 +243,7 @@ func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 	says(t, other, "#preview .slide:not([hidden]) h2", "Solution 04.2")
 	do(t, other, chromedp.Click("#begin"), chromedp.KeyEvent(kb.ArrowRight))
 	says(t, other, "#elapsed", "0:00 since the beginning, 50 min left")
-	says(t, ctx, "#place", "43 / ") // the tab of the projector follows
+	says(t, ctx, "#place", "44 / ") // the tab of the projector follows
 	says(t, ctx, "#countdown", ":")
 	do(t, other, chromedp.Click("#add"))
 	says(t, other, "#row", "0:27–0:53 04.2")
@@ -271,13 +271,13 @@ func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 func TestABreakIsBetweenTheSlides(t *testing.T) {
 	f := withSlides(t)
 	ctx := f.browser(t)
-	f.toSlides(t, ctx, "/slides#45")
+	f.toSlides(t, ctx, "/slides#48")
 	do(t, ctx, chromedp.SetValue("#sheet", "3 hours"),
 		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil))
 	other := f.tab(t, ctx)
 	f.toSlides(t, other, "/slides/presenter")
 	do(t, other, chromedp.Click("#begin"), chromedp.Focus("#stage"))
-	for range 9 { // the recorded run of slide 45 has steps
+	for range 9 { // of the slide's steps
 		var title string
 		do(t, other, chromedp.Text("#next", &title, chromedp.ByQuery))
 		if title != "Break" {
@@ -289,7 +289,7 @@ func TestABreakIsBetweenTheSlides(t *testing.T) {
 	says(t, ctx, ".slide:not([hidden]) h2", "Break")
 	says(t, ctx, ".slide:not([hidden]) .countdown", ":")
 	do(t, other, chromedp.KeyEvent(kb.ArrowRight))
-	says(t, ctx, "#place", "46 / ")
+	says(t, ctx, "#place", "49 / ")
 	do(t, other, chromedp.KeyEvent(kb.ArrowLeft))
 	says(t, ctx, ".slide:not([hidden]) h2", "Break")
 }
