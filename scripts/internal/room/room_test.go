@@ -221,7 +221,7 @@ func TestANameBelongsToItsFirstMachine(t *testing.T) {
 	if said := join(t, base, "anna", other)("04.3"); !strings.HasPrefix(said, "sent") {
 		t.Errorf("the name is not free again: %s", said)
 	}
-	// What is removed no longer counts for its address.
+	// A removed name no longer counts for its address.
 	for n := range mostNames {
 		if said := join(t, base, fmt.Sprintf("a%d", n), t.TempDir())("04.2"); strings.HasPrefix(said, "sent") == (n == mostNames-1) {
 			t.Errorf("name %d beside the one that was removed and came back: %s", n, said)
