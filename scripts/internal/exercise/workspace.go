@@ -104,8 +104,8 @@ func (w Workspace) save(e Exercise, files map[string][]byte) (string, error) {
 }
 
 // Module makes the work folder a Go module that may import the chapter's packages, including internal packages: its
-// path is below the chapter's, and a replace directive leads to the chapter's folder. A chapter without a module needs
-// none.
+// path is below the chapter's, and a replace directive leads to the chapter's folder. A program that go run starts there
+// has the name my-operator. A chapter without a module needs none.
 func (w Workspace) Module(e Exercise) error {
 	chapter := filepath.Join(w.Root, e.Chapter)
 	data, err := os.ReadFile(filepath.Join(chapter, "go.mod"))
@@ -119,7 +119,7 @@ func (w Workspace) Module(e Exercise) error {
 	path := mod.Module.Mod.Path
 	up, err := filepath.Rel(w.Dir(e), chapter)
 	if err == nil {
-		err = errors.Join(mod.AddModuleStmt(path+"/work"), mod.AddRequire(path, "v0.0.0"),
+		err = errors.Join(mod.AddModuleStmt(path+"/my-operator"), mod.AddRequire(path, "v0.0.0"),
 			mod.AddReplace(path, "", filepath.ToSlash(up), ""))
 	}
 	if err != nil {

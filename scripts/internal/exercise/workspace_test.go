@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -66,6 +68,20 @@ func TestWhatIsOverwrittenIsSavedFirst(t *testing.T) {
 }
 
 // A message names older copies only when there are some.
+// The loop shows a program that go run has started by the name of its package.
+func TestTheReadersProgramHasAName(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "4.3")
+	_, err := c.Goto(e, Always)
+	testkit.Must(t, err)
+	list := exec.Command("go", "list", ".")
+	list.Dir, list.Env = c.Dir(e), c.Judge.Env
+	out, err := list.CombinedOutput()
+	if name := path.Base(strings.TrimSpace(string(out))); err != nil || name != "my-operator" {
+		t.Errorf("go run names the program %q: %v", name, err)
+	}
+}
+
 func TestADeletedFileMayHaveOlderCopies(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
