@@ -2,18 +2,23 @@ package ledger
 
 import (
 	"encoding/json"
+	"hash/maphash"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/state"
 )
 
-// mostDescribed is the number of objects that a ledger describes.
-const mostDescribed = 2000
+// Limits of the descriptions: the number of objects, and the bytes of an object whose fields are compared.
+const (
+	mostDescribed = 2000
+	mostContent   = 256 << 10
+)
 
-// An object has the newest state that is known, and a description of each version.
+// An object has hashes of the newest values that are known, and a description of each version.
 type object struct {
 	resourceVersion string
 	state           state.State
@@ -41,8 +46,11 @@ func (l *Ledger) Describe(content []byte) {
 	}
 	d := described{o.Metadata.ResourceVersion, o.Kind, loop.Shown{Facts: o.Facts(), Owners: o.Owners()}}
 	if newer(d.resourceVersion, known.resourceVersion) {
-		now := stateOf(fields)
-		if known.state != nil {
+		var now state.State
+		if len(content) <= mostContent {
+			now = stateOf(fields)
+		}
+		if known.state != nil && now != nil {
 			d.Fields = changed(known.state, now)
 		}
 		known.resourceVersion, known.state = d.resourceVersion, now
@@ -78,6 +86,10 @@ func (l *Ledger) shown(r loop.Record, changes bool) loop.Record {
 // follows are the fields that change with each change of an object.
 var follows = []string{"managedFields", "resourceVersion", "generation"}
 
+// seed of the hashes of this process.
+var seed = maphash.MakeSeed()
+
+// stateOf returns a hash of each value, by its path: a ledger keeps no value of an object.
 func stateOf(fields map[string]any) state.State {
 	s := state.State{}
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
@@ -87,6 +99,9 @@ func stateOf(fields map[string]any) state.State {
 	maps.DeleteFunc(s, func(path, value string) bool {
 		return value == "<nil>" || path == ".kind" || path == ".apiVersion" // an item of a list lacks its kind
 	})
+	for path, value := range s {
+		s[path] = strconv.FormatUint(maphash.String(seed, value), 36)
+	}
 	return s
 }
 

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +40,9 @@ func TestARecordShowsWhatChanged(t *testing.T) {
 	write("9", Moved)
 	write("9", Same)
 	deliver("MODIFIED", "7") // a version that did not pass
+	if kept := l.described("u").state; len(kept) == 0 || strings.Contains(fmt.Sprint(kept), "dHdv") {
+		t.Errorf("the ledger keeps no state, or a value of a Secret: %v", kept)
+	}
 	l.Describe([]byte(third))
 	write("10", Moved)
 	owners := []string{"o"}
@@ -57,6 +62,12 @@ func TestARecordShowsWhatChanged(t *testing.T) {
 	l.Describe([]byte(`{"metadata":{"uid":"u","resourceVersion":"11","managedFields":[{},{}]}}`))
 	l.Describe([]byte(`{"metadata":{"uid":"u","resourceVersion":"12","managedFields":[{}]}}`))
 	write("12", Moved)
+	l.Describe([]byte(`{"metadata":{"uid":"u","resourceVersion":"13"},"data":"` + strings.Repeat("x", mostContent) + `"}`))
+	write("13", Moved)
+	if large := records[len(records)-1]; large.Fields != nil {
+		t.Errorf("a large object is compared: %v", large.Fields)
+	}
+	records = records[:len(records)-1]
 	if diff := cmp.Diff([]string{"metadata.managedFields"}, records[len(records)-1].Fields); diff != "" {
 		t.Error(diff)
 	}

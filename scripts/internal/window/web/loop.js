@@ -173,6 +173,11 @@ export class Loop {
     return this.verdicts.find((one) => one.exercise === this.source);
   }
 
+  /** Reports whether the source is the check of an exercise: a bug and the capstone have no solution that runs. */
+  hasSolution() {
+    return Boolean(this.verdict() && /^\d+\.\d+$/.test(this.source));
+  }
+
   /** Returns the arrow at which a check differed, or the last one. */
   marked() {
     const verdict = this.verdict();
@@ -260,7 +265,7 @@ export class Loop {
     /** @type {Record<string, () => void>} */
     const keys = { ArrowUp: () => this.step(-1), ArrowLeft: () => this.step(-1), ArrowDown: () => this.step(1),
       ArrowRight: () => this.step(1), Home: () => this.step(-Infinity), End: () => this.step(Infinity),
-      " ": () => this.pause(), r: () => this.play(), c: () => this.verdict() && this.comparison.open(this.source), Enter: () => this.at && this.source === cluster && this.objects.open(this.at) };
+      " ": () => this.pause(), r: () => this.play(), c: () => this.hasSolution() && this.comparison.open(this.source), Enter: () => this.at && this.source === cluster && this.objects.open(this.at) };
     if (!keys[event.key]) return;
     keys[event.key]();
     event.preventDefault();
@@ -328,7 +333,7 @@ export class Loop {
     const text = words.filter(Boolean).join(" · ");
     if (this.status.textContent !== text) this.status.textContent = text;
     this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? t("Go live") : t("Pause");
-    this.comparer.hidden = !verdict;
+    this.comparer.hidden = !this.hasSolution();
     this.player.textContent = this.playing === undefined ? t("Replay") : t("Stop");
     this.place.dataset.state = state;
   }
