@@ -5,8 +5,8 @@
 import { load } from "./connection.js";
 import { announce, difference, element, t } from "./dom.js";
 import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBracketsKeymap, defaultKeymap, EditorState,
-  EditorView, go, history, historyField, historyKeymap, indentOnInput, indentUnit, indentWithTab, keymap, lineNumbers,
-  lintGutter, nextDiagnostic, setDiagnostics, syntaxHighlighting, Text, yaml } from "./vendor/codemirror/codemirror.mjs";
+  EditorView, go, history, historyField, historyKeymap, indentOnInput, indentUnit, indentWithTab, isolateHistory, keymap,
+  lineNumbers, lintGutter, nextDiagnostic, setDiagnostics, syntaxHighlighting, Text, yaml } from "./vendor/codemirror/codemirror.mjs";
 
 /** @typedef {{text: string, version: string}} Disk The file on the disk; without a file, the version is empty. */
 /** @typedef {{line: number, column: number, says: string}} Place */
@@ -153,7 +153,8 @@ export class Editor {
       windows ? EditorState.lineSeparator.of("\r\n") : [],
       EditorView.contentAttributes.of({ "aria-label": this.path, "aria-describedby": "editor-keys" }),
       EditorView.updateListener.of((update) => update.docChanged && this.follow(update.changes))];
-    const { draft, state } = this.draft(extensions) ?? { draft: undefined, state: EditorState.create({ doc: disk.text, extensions }) };
+    const { draft, state } = this.draft(extensions) ??
+      { draft: undefined, state: EditorState.create({ doc: disk.text, extensions }) };
     this.view = new EditorView({ state });
     this.version = draft ? draft.version : disk.version;
     this.since = ChangeSet.empty(state.doc.length);
@@ -273,7 +274,8 @@ export class Editor {
     while (from < Math.min(was.length, is.length) && was[from] === is[from]) from++;
     let same = 0; // at the end
     while (same < Math.min(was.length, is.length) - from && was[was.length - 1 - same] === is[is.length - 1 - same]) same++;
-    view.dispatch({ changes: { from, to: was.length - same, insert: Text.of(is.slice(from, is.length - same).split("\n")) } });
+    const insert = Text.of(is.slice(from, is.length - same).split("\n"));
+    view.dispatch({ changes: { from, to: was.length - same, insert }, annotations: isolateHistory.of("full") });
     this.settle(disk.version);
     this.say(t("Another program has changed the file. You see its text; Undo brings back yours."));
     announce(this.status.textContent ?? "");
