@@ -3,11 +3,13 @@
 
 import { load } from "./connection.js";
 import { difference, element, find, showState, t } from "./dom.js";
+import { Editor, readOnly } from "./editor.js";
 
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
-/** @typedef {One & {story: string, path: string, difference: string, editor: string,
+/** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string,
+ *    places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
 
@@ -33,23 +35,40 @@ function cardOf(card) {
     element("dl", {}, ...card.lines.flatMap((line) => [element("dt", {}, line.label), element("dd", {}, line.text)])));
 }
 
+/**
+ * @typedef {object} Doors What the exercises open elsewhere in the window.
+ * @property {import("./dom.js").Run} inTerminal runs a command, and shows its terminal
+ * @property {import("./dom.js").Run} beside runs a command, and keeps the shown tab
+ * @property {import("./dom.js").Run} program runs the reader's program in its terminal
+ * @property {(id: string) => void} replay
+ * @property {() => void} back shows the exercises
+ */
+
 export class Exercises {
   /**
    * @param {HTMLElement} place
    * @param {string} page
-   * @param {import("./dom.js").Run} run
-   * @param {(id: string) => void} replay
+   * @param {Doors} doors
    */
-  constructor(place, page, run, replay) {
+  constructor(place, page, doors) {
     this.place = place;
     this.page = page;
-    this.run = run;
-    this.replay = replay;
+    this.doors = doors;
     this.id = "";
     /** @type {Map<string, State>} */
     this.states = new Map();
     /** @type {Map<string, number>} when the command of an exercise began */
     this.began = new Map();
+    this.checkAgain = false;
+    this.top = element("div");
+    this.beside = element("section", { class: "beside", "aria-label": t("Files beside it") });
+    this.below = element("div");
+    const code = element("section", { class: "editor", "aria-label": t("The file") });
+    this.editor = new Editor(code, (check) => this.saved(check));
+    this.checksOnSave = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox",
+      change: () => localStorage.setItem("check on save", this.checksOnSave.checked ? "yes" : "") }));
+    this.checksOnSave.checked = localStorage.getItem("check on save") === "yes";
+    place.append(this.top, code, this.beside, this.below);
   }
 
   /**
@@ -59,45 +78,123 @@ export class Exercises {
   async refresh(id = this.id) {
     this.id = id;
     const answer = await load("/exercises");
-    if (!answer.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await answer.text()));
+    if (!answer.ok) return this.fail(await answer.text());
     /** @type {Progress} */
     const progress = await answer.json();
     const here = progress.exercises.find((one) => !one.passed && this.page.startsWith(one.chapter + "/"));
     this.id ||= progress.current || here?.id || progress.next || progress.exercises[0]?.id || "";
     const task = await load(`/exercises/${encodeURIComponent(this.id)}`);
-    if (!task.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await task.text()));
-    this.place.replaceChildren(this.one(await task.json()), this.all(progress));
+    if (!task.ok) return this.fail(await task.text());
+    await this.show(await task.json(), progress);
+  }
+
+  /** @param {string} sentence */
+  fail(sentence) {
+    this.top.replaceChildren(element("p", { role: "alert" }, sentence));
+    this.below.replaceChildren();
+  }
+
+  /**
+   * @param {Task} task
+   * @param {Progress} progress
+   */
+  async show(task, progress) {
+    const focused = document.activeElement instanceof HTMLButtonElement ? document.activeElement.textContent : "";
+    this.top.replaceChildren(this.about(task));
+    this.below.replaceChildren(this.result(task, progress), this.commands(task), this.all(progress));
+    this.showBeside(task);
+    if (focused && document.activeElement === document.body) {
+      [...this.place.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
+    }
+    await this.editor.open(task);
   }
 
   /** @param {Task} task */
-  one(task) {
-    const verdict = element("div", { class: "verdict", role: "status" });
-    const state = this.states.get(task.id);
-    // The card of this run has more words than the code with which its command ended.
-    const judged = task.card && Date.parse(task.card.time) > (this.began.get(task.id) ?? Infinity);
-    if (state) showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
-    const buttons = actions.map((action) => {
-      const command = `make ${action.target} EX=${task.id}${language}`;
-      return element("div", { class: "action" },
-        element("button", { type: "button", click: () => this.act(task.id, action.target, command) }, action.name),
-        element("code", {}, command), element("span", {}, action.does));
-    });
-    const open = task.editor
-      ? element("button", { type: "button", click: () => this.open(task) }, t("Open in your editor"))
-      : element("button", { type: "button", click: () => navigator.clipboard.writeText(task.path) }, t("Copy the path"));
+  about(task) {
+    const copy = element("button", { type: "button", click: () => navigator.clipboard.writeText(task.path) }, t("Copy the path"));
+    const open = element("button", { type: "button", click: () => this.open(task) }, t("Open in your editor"));
     return element("section", { "aria-label": t("The exercise") },
       element("h2", {}, `${task.id} ${task.title}`),
       element("p", { class: "note" }, t("{1} minutes", task.minutes), " · ",
         task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun")),
       element("p", { class: "story" }, task.story),
-      element("p", {}, open, " ", element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)),
-      ...buttons, verdict, task.card ? cardOf(task.card) : "",
-      task.verdict ? element("p", {}, element("button", { type: "button", click: () => this.replay(task.id) },
+      element("p", {}, copy, " ", ...(task.editor ? [open, " "] : []),
+        element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)));
+  }
+
+  /**
+   * Shows the verdict, the hint, and what comes next.
+   * @param {Task} task
+   * @param {Progress} progress
+   */
+  result(task, progress) {
+    const verdict = element("div", { class: "verdict", role: "status" });
+    const state = this.states.get(task.id);
+    // The card of this run has more words than the code with which its command ended.
+    const judged = task.card && Date.parse(task.card.time) > (this.began.get(task.id) ?? Infinity);
+    if (state) showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
+    const next = progress.exercises.find((one) => one.id === progress.next);
+    const section = element("section", { "aria-label": t("The result") }, verdict, task.card ? cardOf(task.card) : "");
+    if (task.hint) {
+      section.append(element("section", { class: "card", "aria-label": t("The last hint") },
+        element("strong", {}, t("Hint")), element("p", { class: "story" }, task.hint)));
+    }
+    if (task.verdict) {
+      section.append(element("p", {}, element("button", { type: "button", click: () => this.doors.replay(task.id) },
         t("Watch the last check step by step")), " ", task.verdict.passed ? t("✓ passed") : t("✗ failed"),
-        ` ${task.verdict.check}`) : "",
-      task.difference
-        ? element("details", {}, element("summary", {}, t("What you have changed since the beginning")), difference(task.difference))
-        : element("p", { class: "note" }, task.begun ? t("You have changed nothing yet.") : ""));
+        ` ${task.verdict.check}`));
+    }
+    if (task.passed && next && next.id !== task.id) {
+      section.append(this.action(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise", does: "" }));
+    }
+    return section;
+  }
+
+  /** @param {Task} task */
+  commands(task) {
+    const section = element("section", { "aria-label": t("Commands") });
+    if (task.begun) {
+      section.append(element("p", {}, element("label", {}, this.checksOnSave, " ", t("Check each time the file is saved"))));
+    }
+    section.append(...actions.map((action) => this.action(task.id, action)));
+    if (task.begun && task.program) {
+      section.append(element("div", { class: "action" }, element("button", { type: "button", class: "program",
+        click: () => this.doors.program(`program ${task.id}`, task.program, () => {}) }, t("Run your program")),
+        element("code", {}, task.program), element("span", {}, t("in a terminal of its own; again, it begins anew"))));
+    }
+    section.append(task.difference
+      ? element("details", {}, element("summary", {}, t("What you have changed since the beginning")), difference(task.difference))
+      : element("p", { class: "note" }, task.begun ? t("You have changed nothing yet.") : ""));
+    return section;
+  }
+
+  /**
+   * @param {string} id
+   * @param {{name: string, target: string, does: string}} action
+   */
+  action(id, action) {
+    const command = `make ${action.target} EX=${id}${language}`;
+    return element("div", { class: "action" },
+      element("button", { type: "button", click: () => this.act(id, action.target, command) }, action.name),
+      element("code", {}, command), element("span", {}, action.does));
+  }
+
+  /**
+   * Lists the files that a reader may read beside the file.
+   * @param {Task} task
+   */
+  showBeside(task) {
+    const files = task.begun ? task.beside ?? {} : {};
+    const names = Object.keys(files).sort();
+    const listed = names.join("\n");
+    if (this.beside.dataset.files === listed) return;
+    this.beside.dataset.files = listed;
+    const place = element("div");
+    const choice = element("select", { change: () => {
+      const path = /** @type {HTMLSelectElement} */ (choice).value;
+      place.replaceChildren(...(path ? [readOnly(path, files[path]).dom] : []));
+    } }, element("option", { value: "" }, t("none")), ...names.map((name) => element("option", { value: name }, name)));
+    this.beside.replaceChildren(...(names.length > 0 ? [element("label", {}, t("Read beside it:"), " ", choice), place] : []));
   }
 
   /** @param {Progress} progress */
@@ -115,16 +212,39 @@ export class Exercises {
   }
 
   /**
+   * Types the command of a button. A check and a hint are shown here; other commands print more, or ask.
    * @param {string} id
    * @param {string} target
    * @param {string} command
    */
   act(id, target, command) {
+    const isShown = target === "check" || target === "hint";
+    const begins = target === "exercise" || target === "goto";
+    if (begins) this.id = id;
     this.began.set(id, Date.now());
-    this.run(`${target} ${id}`, command, (state) => {
+    (isShown ? this.doors.beside : this.doors.inTerminal)(`${target} ${id}`, command, async (state) => {
       this.states.set(id, state);
-      this.refresh();
+      await this.refresh();
+      if (state.is === "running" || state.is === "moved") return;
+      if (target === "check" && this.checkAgain) return this.saved(true);
+      if (begins && state.is === "done") {
+        this.doors.back();
+        this.editor.focus();
+      }
     });
+  }
+
+  /**
+   * The file has a new text on the disk.
+   * @param {boolean} check
+   */
+  async saved(check) {
+    const running = ["running", "moved"].includes(this.states.get(this.id)?.is ?? "");
+    this.checkAgain = running && (check || this.checksOnSave.checked);
+    if (!running && (check || this.checksOnSave.checked)) {
+      return this.act(this.id, "check", `make check EX=${this.id}${language}`);
+    }
+    await this.refresh();
   }
 
   /** @param {Task} task */

@@ -3,7 +3,9 @@
 
 import "./language.js";
 import "./styles.js";
+import { load } from "./connection.js";
 import { announce, announceState, element, find, showState, t } from "./dom.js";
+import { readOnly } from "./editor.js";
 import { Exercises } from "./exercises.js";
 import { Loop } from "./loop.js";
 import { drawPictures } from "./pictures.js";
@@ -22,6 +24,7 @@ const waiting = new Map();
 /** @type {import("./dom.js").Run} */
 function run(id, command, onState) {
   select("commands");
+  terminals.get("commands")?.focus(); // the command may ask
   runBeside(id, command, (state) => {
     if (state.is === "refused") select("exercises");
     onState(state);
@@ -35,12 +38,20 @@ function runBeside(id, command, onState) {
   terminals.get("commands")?.runCommand(id, command);
 }
 
+// Runs the reader's program anew, in its terminal.
+/** @type {import("./dom.js").Run} */
+function runProgram(id, command, onState) {
+  select("program");
+  waiting.set(id, onState);
+  terminals.get("program")?.runCommand(id, command, true);
+}
+
 for (const tab of tabs) {
   const name = tab.dataset.terminal;
   if (!name) continue;
   const panel = element("div", { class: "panel terminal", role: "tabpanel", id: `panel-${name}`, hidden: true });
   aside.append(panel);
-  const isOfButtons = name === "commands" || name === "more";
+  const isOfButtons = ["commands", "more", "program"].includes(name);
   terminals.set(name, new PageTerminal(panel, name, isOfButtons ? "" : page, (state) => {
     tab.hidden = false;
     if (state.is === "moved") {
@@ -55,10 +66,11 @@ for (const tab of tabs) {
   }));
 }
 const loop = new Loop(find("#panel-loop"), runBeside);
-const exercises = new Exercises(find("#panel-exercises"), page, run, (id) => {
-  loop.open(id);
-  showLoop();
-});
+const exercises = new Exercises(find("#panel-exercises"), page, { inTerminal: run, beside: runBeside, program: runProgram,
+  back: () => select("exercises"), replay: (id) => {
+    loop.open(id);
+    showLoop();
+  } });
 
 /**
  * @param {HTMLElement} tab
@@ -76,6 +88,7 @@ function select(name) {
   for (const tab of tabs) {
     const chosen = nameOf(tab) === name;
     tab.ariaSelected = String(chosen);
+    if (chosen) tab.hidden = false;
     tab.tabIndex = chosen ? 0 : -1;
     find(`#panel-${CSS.escape(nameOf(tab))}`).hidden = !chosen;
   }
@@ -97,13 +110,14 @@ for (const tab of tabs) {
   tab.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+    const shown = tabs.filter((other) => !other.hidden);
+    const next = shown[(shown.indexOf(tab) + step + shown.length) % shown.length];
     select(nameOf(next));
     next.focus();
   });
 }
 const last = sessionStorage.getItem("tab");
-select(last && tabs.some((tab) => nameOf(tab) === last) ? last : "page");
+select(last && tabs.some((tab) => nameOf(tab) === last && !tab.hidden) ? last : "page");
 
 /** @type {HTMLElement[]} */
 const blocks = [...document.querySelectorAll("section[data-block]")].filter((block) => block instanceof HTMLElement);
@@ -139,11 +153,38 @@ function leave() {
   find("#page").focus();
 }
 
-function showLoop() {
-  select("loop");
+/**
+ * Shows a tab, also where there is only one pane.
+ * @param {string} name
+ */
+function showBeside(name) {
+  select(name);
   if (!other.hidden && !document.documentElement.classList.contains("beside")) other.click();
+}
+
+function showLoop() {
+  showBeside("loop");
   loop.rows.focus();
 }
+
+async function showEditor() {
+  showBeside("exercises");
+  await exercises.refresh();
+  exercises.editor.focus();
+}
+
+// A file that a page names opens beside the page, unless the reader wants another tab of the browser.
+find("main").addEventListener("click", async (event) => {
+  const link = event.target instanceof Element ? event.target.closest('a[href^="/file/"]') : null;
+  const path = link?.getAttribute("href")?.replace("/file/", "").replace(/#.*/, "") ?? "";
+  if (!path || path.endsWith(".png") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const answer = await load(`/source/${path}`);
+  const view = readOnly(path, await answer.text());
+  find("#panel-file").replaceChildren(element("h2", {}, path), view.dom);
+  showBeside("file");
+  view.focus();
+});
 
 find("main").addEventListener("click", () => find(".chapters").removeAttribute("open"));
 const help = /** @type {HTMLDialogElement} */ (find("#help"));
@@ -153,11 +194,13 @@ addEventListener("keydown", (event) => {
   if (!event.altKey || event.ctrlKey || event.metaKey) return;
   const number = /^Digit([1-9])$/.exec(event.code);
   const shown = terminals.get(tabs.find((tab) => tab.ariaSelected === "true")?.dataset.terminal ?? "");
-  if (number && tabs[Number(number[1]) - 1]) select(nameOf(tabs[Number(number[1]) - 1]));
+  const numbered = number && tabs.filter((tab) => !tab.hidden)[Number(number[1]) - 1];
+  if (numbered) select(nameOf(numbered));
   else if (event.code === "KeyN") move(1);
   else if (event.code === "KeyP") move(-1);
   else if (event.code === "KeyR") blocks.filter((block) => block.contains(document.activeElement)).forEach(runBlock);
   else if (event.code === "KeyT") shown?.focus();
+  else if (event.code === "KeyE") showEditor();
   else if (event.code === "KeyW") leave();
   else if (event.code === "KeyL") showLoop();
   else return;

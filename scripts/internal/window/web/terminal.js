@@ -165,8 +165,9 @@ export class PageTerminal {
   /**
    * @param {string} id
    * @param {string} command
+   * @param {boolean} [restart] first ends what runs in the terminal
    */
-  runCommand(id, command) {
-    if (!this.send(JSON.stringify({ id, command }))) this.onState({ id, is: "refused", says: closed });
+  runCommand(id, command, restart = false) {
+    if (!this.send(JSON.stringify({ id, command, restart }))) this.onState({ id, is: "refused", says: closed });
   }
 }

@@ -1,6 +1,6 @@
 // The part of CodeMirror that the window uses. esbuild makes codemirror.mjs from this list, and TypeScript reads its types.
 export { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
-export { defaultKeymap, history, historyField, historyKeymap, indentWithTab } from "@codemirror/commands";
+export { defaultKeymap, history, historyField, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
 export { go } from "@codemirror/lang-go";
 export { yaml } from "@codemirror/lang-yaml";
 export { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";

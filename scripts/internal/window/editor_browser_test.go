@@ -1,0 +1,309 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/testkit"
+)
+
+const (
+	codeText   = ".editor .cm-content"
+	codeStatus = `.editor .bar [role="status"]`
+)
+
+// editor opens the window with the file of the exercise.
+func (f *fixture) editor(t *testing.T) context.Context {
+	t.Helper()
+	ctx := f.browser(t)
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(codeText))
+	return ctx
+}
+
+// typeCode types at the end of the file.
+func typeCode(text string) chromedp.Tasks {
+	return chromedp.Tasks{chromedp.Focus(codeText), ctrl(kb.End), chromedp.KeyEvent(text)}
+}
+
+func ctrl(key string) chromedp.Action { return chromedp.KeyEvent(key, chromedp.KeyModifiers(2)) }
+
+// enter presses Enter as a keyboard does: the browser inserts a line only if no script has handled the key.
+func enter(modifiers input.Modifier) chromedp.Action {
+	key := input.DispatchKeyEvent(input.KeyDown).WithKey("Enter").WithCode("Enter").WithWindowsVirtualKeyCode(13)
+	return key.WithText("\r").WithModifiers(modifiers)
+}
+
+func (f *fixture) code() string { return filepath.Join(f.root, "work/04-x/main.go") }
+
+// codeBecomes waits until the file on the disk has a text.
+func (f *fixture) codeBecomes(t *testing.T, want string) {
+	t.Helper()
+	eventually(t, func() bool { data, err := os.ReadFile(f.code()); return err == nil && string(data) == want })
+}
+
+// shows returns the text of the editor.
+func shows(t *testing.T, ctx context.Context) (text string) {
+	t.Helper()
+	do(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll(".editor .cm-line")].map(line => line.textContent).join("\n")`, &text))
+	return text
+}
+
+func TestTheEditorAndTheReadersOwnEditorHaveOneFile(t *testing.T) {
+	f := start(t)
+	ctx := f.editor(t)
+	do(t, ctx, typeCode("// here"))
+	says(t, ctx, codeStatus, "Not saved yet.")
+	do(t, ctx, ctrl("s"))
+	f.codeBecomes(t, "package main // wrong\n// here")
+	says(t, ctx, codeStatus, "Saved.")
+	testkit.Write(t, f.code(), "package main // from outside\n")
+	says(t, ctx, codeText, "from outside")
+	says(t, ctx, codeStatus, "Another program has changed the file.")
+	do(t, ctx, chromedp.Focus(codeText), ctrl("z"))
+	says(t, ctx, codeText, "// here")
+	if is := testkit.Read(t, f.code()); is != "package main // from outside\n" {
+		t.Errorf("Undo has written %q", is)
+	}
+	left, err := os.ReadDir(filepath.Dir(f.code()))
+	if err != nil || len(left) != 1 {
+		t.Errorf("the folder has %v: %v", left, err)
+	}
+}
+
+func TestBothHaveChangedTheFile(t *testing.T) {
+	f := start(t)
+	ctx := f.editor(t)
+	const other = "package main // other\n"
+	change := func() {
+		t.Helper()
+		do(t, ctx, typeCode("// mine"))
+		testkit.Write(t, f.code(), other)
+		says(t, ctx, ".question:not([hidden]) .difference", "+// mine")
+		says(t, ctx, ".question .difference", "-package main // other")
+	}
+	press := func(name string) {
+		t.Helper()
+		do(t, ctx, chromedp.Click(fmt.Sprintf(`//button[text()=%q]`, name)), chromedp.WaitNotVisible(".question"))
+	}
+	change()
+	do(t, ctx, chromedp.Focus(codeText), ctrl("s"), chromedp.WaitVisible(".question"))
+	if is := testkit.Read(t, f.code()); is != other {
+		t.Errorf("Save has written %q over another text", is)
+	}
+	press("Take the file")
+	if is := shows(t, ctx); is != strings.TrimSuffix(other, "\n")+"\n" {
+		t.Errorf("the editor shows %q", is)
+	}
+	do(t, ctx, chromedp.Focus(codeText), ctrl("z"))
+	says(t, ctx, codeText, "// mine")
+	testkit.Write(t, f.code(), other+"// again\n")
+	says(t, ctx, ".question:not([hidden]) .difference", "-// again")
+	press("Keep my text")
+	f.codeBecomes(t, "package main // wrong\n// mine")
+}
+
+func TestAFileThatIsGoneOrHalfSavedLosesNothing(t *testing.T) {
+	f := start(t)
+	ctx := f.editor(t)
+	testkit.Write(t, f.code(), "")
+	says(t, ctx, codeStatus, "only half saved")
+	testkit.Write(t, f.code(), "package main // whole\n")
+	says(t, ctx, codeText, "whole")
+	do(t, ctx, typeCode("// mine"))
+	testkit.Must(t, os.Remove(f.code()))
+	says(t, ctx, codeStatus, "The file was deleted or renamed. Your text is still here, and Save writes it again.")
+	do(t, ctx, chromedp.Click(`//button[text()="Save"]`))
+	f.codeBecomes(t, "package main // whole\n// mine")
+	says(t, ctx, codeStatus, "Saved.")
+
+	f.refuses.Store(true) // the browser reports answers that are errors
+	outside := filepath.Join(t.TempDir(), "outside")
+	testkit.Must(t, os.Rename(filepath.Dir(f.code()), outside))
+	testkit.Must(t, os.Symlink(outside, filepath.Dir(f.code())))
+	do(t, ctx, typeCode("// more"), ctrl("s"))
+	says(t, ctx, codeStatus, "Your text is still here.")
+	says(t, ctx, codeText, "// mine// more")
+	if is := testkit.Read(t, filepath.Join(outside, "main.go")); strings.Contains(is, "more") {
+		t.Errorf("a link has led a write out of work/: %q", is)
+	}
+}
+
+// markedLine returns the number of the line beside which the gutter has a mark.
+func markedLine(t *testing.T, ctx context.Context, kind string) (line int) {
+	t.Helper()
+	do(t, ctx, chromedp.Poll(fmt.Sprintf(`(() => {
+		const mark = document.querySelector(".editor .cm-lint-marker-%s")?.closest(".cm-gutterElement").getBoundingClientRect();
+		return mark && 1 + [...document.querySelectorAll(".editor .cm-line")].findIndex(
+			line => line.getBoundingClientRect().bottom > mark.top + mark.height / 2);
+	})()`, kind), &line))
+	return line
+}
+
+func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
+	f := start(t)
+	f.Course.All[0].Wrong = []exercise.Wrong{{Name: "swapped", Says: "no owner", Source: `Swapped`, Hint: "Swap them."}}
+	e := f.Course.All[0]
+	testkit.Write(t, f.code(), "package main\n\nfunc main() {\n\tundefined()\n\tSwapped(child, owner)\n}\n")
+	judged := func(r exercise.Report) {
+		t.Helper()
+		s, err := f.Course.State()
+		testkit.Must(t, err)
+		testkit.Must(t, f.Course.Judged(e, s, f.Course.Digest(e), r))
+	}
+	judged(exercise.Report{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: undefined")})
+	ctx := f.editor(t)
+	if line := markedLine(t, ctx, "error"); line != 4 {
+		t.Errorf("the error is at line %d", line)
+	}
+	do(t, ctx, chromedp.Focus(codeText), ctrl(kb.Home), enter(input.ModifierNone))
+	if line := markedLine(t, ctx, "error"); line != 5 {
+		t.Errorf("the error does not move with its line: %d", line)
+	}
+	do(t, ctx, chromedp.KeyEvent(kb.F8))
+	says(t, ctx, ".cm-tooltip", "undefined: undefined")
+	do(t, ctx, ctrl("z"), ctrl("s"))
+	says(t, ctx, codeStatus, "Saved.")
+	judged(exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "failed", Reason: "no owner"}}})
+	do(t, ctx, chromedp.Click("#tab-exercises"))
+	if line := markedLine(t, ctx, "warning"); line != 5 {
+		t.Errorf("the place of the hint is at line %d", line)
+	}
+	do(t, ctx, typeCode("// fixed"), ctrl("s"), chromedp.WaitNotPresent(".editor .cm-lint-marker"))
+}
+
+func TestUndoSurvivesAReload(t *testing.T) {
+	f := start(t)
+	ctx := f.editor(t)
+	do(t, ctx, typeCode("// saved"), ctrl("s"))
+	says(t, ctx, codeStatus, "Saved.")
+	do(t, ctx, chromedp.Reload(), chromedp.WaitVisible(codeText), typeCode("// not saved"), chromedp.Reload(), chromedp.WaitVisible(codeText))
+	says(t, ctx, codeText, "// not saved")
+	says(t, ctx, codeStatus, "Not saved yet.")
+	do(t, ctx, chromedp.Focus(codeText))
+	for shows(t, ctx) != "package main // wrong\n" {
+		was := shows(t, ctx)
+		if do(t, ctx, ctrl("z")); shows(t, ctx) == was {
+			t.Fatalf("Undo ends at %q", was)
+		}
+	}
+	if is := testkit.Read(t, f.code()); is != "package main // wrong\n// saved" {
+		t.Errorf("the file is %q", is)
+	}
+}
+
+// TestAReaderWritesByKeyboardAlone also has the place of 200 % zoom: a window of 1280 x 800 has 640 x 400 pixels of CSS.
+func TestAReaderWritesByKeyboardAlone(t *testing.T) {
+	for name, size := range map[string][3]int64{"usual": {1280, 800, 1}, "at 200 %": {640, 400, 2}} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t)
+			ctx := f.browser(t)
+			alt := chromedp.KeyModifiers(1)
+			do(t, ctx, chromedp.EmulateViewport(size[0], size[1], chromedp.EmulateScale(float64(size[2]))), chromedp.KeyEvent("e", alt),
+				chromedp.Poll(`document.activeElement.matches(".editor .cm-content")`, nil), ctrl("a"), chromedp.KeyEvent("package main // right"),
+				enter(input.ModifierNone), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("// indented"), enter(input.ModifierCtrl))
+			f.codeBecomes(t, "package main // right\n\t// indented")
+			says(t, ctx, "#panel-exercises .verdict", "passed")
+			var inside, left bool
+			var wide []string
+			do(t, ctx, chromedp.Evaluate(`document.activeElement.matches(".editor .cm-content")`, &inside),
+				chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Tab),
+				chromedp.Evaluate(`document.activeElement.textContent === "Save" && document.activeElement.checkVisibility()`, &left),
+				chromedp.Evaluate(`[document.documentElement, ...document.querySelectorAll("#panel-exercises, #panel-exercises *:not(.cm-editor *, pre, code)")]
+					.filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && getComputedStyle(e).display !== "inline").map(e => e.tagName + "." + e.className)`, &wide))
+			if !inside || !left {
+				t.Errorf("the focus stays in the editor: %t; Escape and Tab lead to Save: %t", inside, left)
+			}
+			if len(wide) > 0 {
+				t.Errorf("wider than their place: %v", wide)
+			}
+			says(t, ctx, "#editor-keys", "Escape and then Tab leaves the editor.")
+			do(t, ctx, chromedp.KeyEvent("w", alt))
+			says(t, ctx, "main:focus", "A page")
+		})
+	}
+}
+
+func TestASaveIsChecked(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@echo x >>checks; grep -q right work/04-x/main.go\n")
+	checks := func() int {
+		data, _ := os.ReadFile(filepath.Join(f.root, "checks"))
+		return strings.Count(string(data), "x")
+	}
+	ctx := f.editor(t)
+	do(t, ctx, typeCode("// one"), ctrl("s"))
+	says(t, ctx, codeStatus, "Saved.")
+	do(t, ctx, chromedp.Click(`//label[contains(., "each time the file is saved")]`), typeCode("// two"), ctrl("s"))
+	says(t, ctx, "#panel-exercises .verdict", "failed")
+	if checks() != 1 {
+		t.Errorf("%d checks have run", checks())
+	}
+	testkit.Write(t, f.code(), "package main // right, by the reader's own editor\n")
+	says(t, ctx, "#panel-exercises .verdict", "passed")
+	if checks() != 2 || !isVisible(t, ctx, codeText) {
+		t.Errorf("%d checks have run; the editor is visible: %t", checks(), isVisible(t, ctx, codeText))
+	}
+}
+
+func TestAfterAPassComesTheNextExercise(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@sed -i s/04.1/04.2/ work/.state.yaml\n")
+	next := f.Course.All[0]
+	next.ID, next.Title, next.Starter, next.Solution = "04.2", "Say more", "stages/2", "stages/1"
+	f.Course.All = append(f.Course.All, next)
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "passed"}}}))
+	ctx := f.editor(t)
+	button := `//button[text()="Next: 04.2 Say more"]`
+	do(t, ctx, chromedp.WaitVisible(button), chromedp.Click(button))
+	says(t, ctx, "#panel-exercises h2", "04.2 Say more")
+	do(t, ctx, chromedp.WaitVisible(codeText), chromedp.Poll(`document.activeElement.matches(".editor .cm-content")`, nil))
+}
+
+func TestFilesOpenBesideThePage(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(filepath.Dir(f.code()), "other.go"), "package main // beside\n")
+	ctx := f.browser(t)
+	do(t, ctx, chromedp.Click(`main a[href="/file/code/main.go"]`), chromedp.WaitVisible("#panel-file .cm-content"))
+	says(t, ctx, "#panel-file", "code/main.go")
+	do(t, ctx, chromedp.KeyEvent("x"))
+	var text, page string
+	do(t, ctx, chromedp.Text("#panel-file .cm-content", &text), chromedp.Location(&page))
+	if strings.TrimSpace(text) != "package main" || !strings.HasSuffix(page, "/page/README.md") {
+		t.Errorf("%s shows %q", page, text)
+	}
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(".beside select"),
+		chromedp.Focus(".beside select"), chromedp.KeyEvent(kb.ArrowDown), chromedp.WaitVisible(".beside .cm-content"))
+	says(t, ctx, ".beside .cm-content", "package main // beside")
+	if !isVisible(t, ctx, codeText) {
+		t.Error("the editor is hidden")
+	}
+}
+
+func TestTheReadersProgramRunsInATerminalOfItsOwn(t *testing.T) {
+	f := start(t)
+	f.Course.All[0].Lab = []string{"behaviour/01-status"}
+	testkit.Write(t, filepath.Join(filepath.Dir(f.code()), "go.mod"), "module x.test/work\n\ngo 1.26\n")
+	program := func(says string) {
+		testkit.Write(t, f.code(), fmt.Sprintf("package main\n\nimport \"time\"\n\nfunc main() {\n\tprintln(%q)\n\ttime.Sleep(time.Hour)\n}\n", says))
+	}
+	program("the first program")
+	ctx := f.editor(t)
+	run := chromedp.Tasks{chromedp.Click("#tab-exercises"), chromedp.WaitVisible(".program"), chromedp.Click(".program")}
+	for _, words := range []string{"the first program", "the second program"} {
+		program(words)
+		do(t, ctx, run)
+		says(t, ctx, "#panel-program .xterm-accessibility", words)
+	}
+}

@@ -1,0 +1,359 @@
+// @ts-check
+// The editor of an exercise's file, and views in which a reader only reads. The file is on the disk: the reader's own
+// editor may change it at any time, and neither of the two writes over the other.
+
+import { load } from "./connection.js";
+import { announce, difference, element, t } from "./dom.js";
+import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBracketsKeymap, defaultKeymap, EditorState,
+  EditorView, go, history, historyField, historyKeymap, indentOnInput, indentUnit, indentWithTab, isolateHistory, keymap,
+  lineNumbers, lintGutter, nextDiagnostic, setDiagnostics, syntaxHighlighting, Text, yaml } from "./vendor/codemirror/codemirror.mjs";
+
+/** @typedef {{text: string, version: string}} Disk The file on the disk; without a file, the version is empty. */
+/** @typedef {{line: number, column: number, says: string}} Place */
+/** @typedef {import("./exercises.js").Task} Task */
+/** @typedef {{version: string, changed: boolean, state: any}} Draft */
+
+/** @param {string} path */
+function language(path) {
+  if (path.endsWith(".go")) return [go(), indentUnit.of("\t")];
+  return /\.ya?ml$/.test(path) ? [yaml(), indentUnit.of("  ")] : [];
+}
+
+/** @param {string} path */
+const shared = (path) => [lineNumbers(), bracketMatching(), syntaxHighlighting(classHighlighter), EditorState.tabSize.of(4),
+  EditorView.lineWrapping, language(path)];
+
+/**
+ * Makes a view of a text that a reader only reads.
+ * @param {string} path
+ * @param {string} text
+ * @returns {EditorView}
+ */
+export function readOnly(path, text) {
+  const attributes = EditorView.contentAttributes.of({ "aria-label": path, "aria-readonly": "true" });
+  return new EditorView({ doc: text, extensions: [shared(path), EditorState.readOnly.of(true), attributes] });
+}
+
+/**
+ * Returns the keys of the editor. Alt and L leads to the loop, as everywhere in the window.
+ * @param {Editor} editor
+ */
+function keys(editor) {
+  const leave = (/** @type {EditorView} */ view) => {
+    view.setTabFocusMode(60_000); // until another key is pressed
+    return false;
+  };
+  const save = () => {
+    editor.save();
+    return true;
+  };
+  const check = () => {
+    editor.save(true);
+    return true;
+  };
+  return keymap.of([{ key: "Mod-s", run: save }, { key: "Mod-Enter", run: check }, { key: "F8", run: nextDiagnostic },
+    { key: "Escape", run: leave }, indentWithTab, ...closeBracketsKeymap, ...historyKeymap,
+    ...defaultKeymap.filter((binding) => binding.key !== "Alt-l")]);
+}
+
+// Types over a selection. Left to itself, the browser gives such a text the style of the old one, as an inline style, which
+// the content security policy refuses.
+const typeOver = EditorView.domEventHandlers({ beforeinput: (event, view) => {
+  const { main } = view.state.selection;
+  const text = event.data;
+  if (event.inputType !== "insertText" || text === null || main.empty) return false;
+  const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+  if (!view.state.facet(EditorView.inputHandler).some((handler) => handler(view, main.from, main.to, text, insert))) {
+    view.dispatch(insert());
+  }
+  return true;
+} });
+
+/** The editor of the file of an exercise. */
+export class Editor {
+  /**
+   * @param {HTMLElement} place
+   * @param {(check: boolean) => void} onSaved is called when the file on the disk has a new text; check means that the
+   *   reader wants a check.
+   */
+  constructor(place, onSaved) {
+    this.place = place;
+    this.onSaved = onSaved;
+    this.id = "";
+    this.path = "";
+    /** @type {EditorView | undefined} */
+    this.view = undefined;
+    // The version and the text that the editor and the disk had in common. Without a text, they had none.
+    this.version = "";
+    /** @type {Text | undefined} */
+    this.base = undefined;
+    /** @type {ChangeSet | undefined} the changes since the base */
+    this.since = undefined;
+    /** @type {ChangeSet | undefined} the changes since the beginning of a save */
+    this.sinceSave = undefined;
+    this.opening = Promise.resolve();
+    this.queue = Promise.resolve();
+    this.waiting = 0;
+    this.asked = ""; // the version about which the question is
+    this.later = 0;
+    this.status = element("p", { class: "note", role: "status" });
+    this.question = element("section", { class: "question", hidden: true });
+    setInterval(() => this.look(), 1000);
+    addEventListener("pagehide", () => this.keep());
+  }
+
+  /** @returns {boolean} whether the text differs from the disk */
+  get changed() {
+    return !this.view || !this.base?.eq(this.view.state.doc);
+  }
+
+  /**
+   * Shows the file of a begun exercise.
+   * @param {Task} task
+   */
+  async open(task) {
+    if (this.id !== task.id || !task.begun) {
+      this.close();
+      if (!task.begun) return;
+      this.id = task.id;
+      this.path = task.path;
+      this.opening = this.load(task.id);
+    }
+    await this.opening;
+    this.mark(task.places);
+  }
+
+  /** @param {string} id */
+  async load(id) {
+    const answer = await load(this.address());
+    if (this.id !== id) return; // another exercise was opened meanwhile
+    if (answer.ok) return this.show(await answer.json());
+    this.place.replaceChildren(element("p", { role: "alert" }, await answer.text()));
+    this.id = "";
+  }
+
+  close() {
+    this.keep();
+    this.view?.destroy();
+    this.view = undefined;
+    this.id = "";
+    this.answered();
+    this.place.replaceChildren();
+  }
+
+  /** @param {string} [more] */
+  address(more = "") {
+    return `/exercises/${encodeURIComponent(this.id)}/file${more}`;
+  }
+
+  /** @param {Disk} disk */
+  show(disk) {
+    const windows = /\r\n/.test(disk.text) && !/(^|[^\r])\n/.test(disk.text);
+    const extensions = [shared(this.path), keys(this), history(), closeBrackets(), typeOver, indentOnInput(), lintGutter(),
+      windows ? EditorState.lineSeparator.of("\r\n") : [],
+      EditorView.contentAttributes.of({ "aria-label": this.path, "aria-describedby": "editor-keys" }),
+      EditorView.updateListener.of((update) => update.docChanged && this.follow(update.changes))];
+    const { draft, state } = this.draft(extensions) ??
+      { draft: undefined, state: EditorState.create({ doc: disk.text, extensions }) };
+    this.view = new EditorView({ state });
+    this.version = draft ? draft.version : disk.version;
+    this.since = ChangeSet.empty(state.doc.length);
+    this.base = state.doc;
+    if (draft?.changed) {
+      this.base = draft.version === disk.version ? state.toText(disk.text) : undefined;
+      this.since = undefined;
+    }
+    const button = element("button", { type: "button", click: () => this.save() }, t("Save"));
+    this.place.replaceChildren(this.view.dom, this.question, element("p", { class: "bar" }, button, this.status),
+      element("p", { class: "note", id: "editor-keys" },
+        t("Ctrl S or ⌘ S saves, Ctrl Enter or ⌘ Enter saves and checks, F8 goes to the next error. Escape and then Tab leaves the editor.")));
+    this.say(this.changed ? t("Not saved yet.") : "");
+    this.take(disk);
+  }
+
+  focus() {
+    this.view?.focus();
+  }
+
+  /** @param {string} sentence */
+  say(sentence) {
+    this.status.textContent = sentence;
+  }
+
+  /** @param {ChangeSet} changes */
+  follow(changes) {
+    this.since = this.since?.compose(changes);
+    this.sinceSave = this.sinceSave?.compose(changes);
+    this.say(this.changed ? t("Not saved yet.") : "");
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.keep(), 300);
+  }
+
+  // The text and its history survive a reload.
+
+  /**
+   * Returns the text that was there before a reload.
+   * @param {import("./vendor/codemirror/codemirror.mjs").Extension} extensions
+   */
+  draft(extensions) {
+    try {
+      /** @type {Draft} */
+      const draft = JSON.parse(localStorage.getItem(`editor ${this.id}`) ?? "");
+      return { draft, state: EditorState.fromJSON(draft.state, { extensions }, { history: historyField }) };
+    } catch { // there is none, or it is of another version of the editor
+      return undefined;
+    }
+  }
+
+  keep() {
+    if (!this.view) return;
+    const draft = { version: this.version, changed: this.changed, state: this.view.state.toJSON({ history: historyField }) };
+    try {
+      localStorage.setItem(`editor ${this.id}`, JSON.stringify(draft));
+    } catch { // the storage is full: an old draft would be wrong
+      localStorage.removeItem(`editor ${this.id}`);
+    }
+  }
+
+  // Requests run one after the other, so that an answer is about the present version.
+
+  /** @param {() => Promise<void>} request */
+  after(request) {
+    this.waiting++;
+    this.queue = this.queue.then(request).finally(() => this.waiting--);
+    return this.queue;
+  }
+
+  /** Looks whether another program has changed the file. */
+  look() {
+    if (!this.view || this.waiting > 0 || document.visibilityState === "hidden") return;
+    const id = this.id;
+    this.after(async () => {
+      const answer = await load(this.address(`?version=${this.asked || this.version}`));
+      if (id !== this.id || answer.status === 204 || answer.status === 503) return;
+      if (answer.ok) await this.take(await answer.json());
+      else this.say(t("The file cannot be read. Your text is still here. {1}", (await answer.text()).trim()));
+    });
+  }
+
+  /**
+   * Compares the file on the disk with the text.
+   * @param {Disk} disk
+   * @param {boolean} [saving]
+   */
+  async take(disk, saving = false) {
+    const view = this.view;
+    if (disk.version === this.version) this.answered();
+    if (!view || disk.version === this.version) return;
+    const text = view.state.toText(disk.text);
+    if (disk.version && text.eq(view.state.doc)) return this.settle(disk.version);
+    if (!disk.version) {
+      this.version = "";
+      this.base = undefined;
+      this.say(t("The file was deleted or renamed. Your text is still here, and Save writes it again."));
+    } else if (!this.changed && !saving && disk.text.trim() === "") {
+      this.say(t("The file on the disk is empty, or only half saved. Your text is still here."));
+    } else if (this.changed || saving) {
+      await this.ask();
+    } else {
+      this.replace(disk);
+      this.onSaved(false);
+    }
+  }
+
+  /**
+   * Puts the file's text into the editor, as a change that Undo takes back.
+   * @param {Disk} disk
+   */
+  replace(disk) {
+    const view = this.view;
+    if (!view) return;
+    const was = view.state.doc.toString();
+    const is = view.state.toText(disk.text).toString();
+    let from = 0;
+    while (from < Math.min(was.length, is.length) && was[from] === is[from]) from++;
+    let same = 0; // at the end
+    while (same < Math.min(was.length, is.length) - from && was[was.length - 1 - same] === is[is.length - 1 - same]) same++;
+    const insert = Text.of(is.slice(from, is.length - same).split("\n"));
+    view.dispatch({ changes: { from, to: was.length - same, insert }, annotations: isolateHistory.of("full") });
+    this.settle(disk.version);
+    this.say(t("Another program has changed the file. You see its text; Undo brings back yours."));
+    announce(this.status.textContent ?? "");
+  }
+
+  /**
+   * The editor and the disk have a text in common.
+   * @param {string} version
+   * @param {Text | undefined} [base]
+   * @param {ChangeSet} [since]
+   */
+  settle(version, base = this.view?.state.doc, since = base && ChangeSet.empty(base.length)) {
+    this.version = version;
+    this.base = base;
+    this.since = since;
+    this.answered();
+    this.keep();
+  }
+
+  answered() {
+    this.asked = "";
+    this.question.hidden = true;
+  }
+
+  /** Asks which text stays, when both have changed. */
+  async ask() {
+    const body = this.view?.state.sliceDoc() ?? "";
+    const answer = await load(this.address("/difference"), { method: "POST", body });
+    if (!answer.ok) return this.say(t("The file cannot be read. Your text is still here. {1}", (await answer.text()).trim()));
+    /** @type {Disk & {difference: string}} */
+    const disk = await answer.json();
+    this.asked = disk.version;
+    const mine = element("button", { type: "button", click: () => this.save(false, disk.version) }, t("Keep my text"));
+    const other = element("button", { type: "button", click: () => this.replace(disk) }, t("Take the file"));
+    this.question.replaceChildren(
+      element("p", { role: "alert" }, t("Your text is not saved, and another program has changed the file. Which text stays?")),
+      difference(disk.difference), element("p", { class: "bar" }, mine, other));
+    this.question.hidden = false;
+  }
+
+  /**
+   * Saves the text when the file on the disk is the one that the reader knows.
+   * @param {boolean} [check]
+   * @param {string} [over] a version of the file that the reader has seen and does not want
+   */
+  save(check = false, over = undefined) {
+    return this.after(async () => {
+      const view = this.view;
+      if (!view) return;
+      const doc = view.state.doc;
+      this.sinceSave = ChangeSet.empty(doc.length);
+      const version = encodeURIComponent(over ?? this.version);
+      const answer = await load(this.address(`?version=${version}`), { method: "PUT", body: view.state.sliceDoc() });
+      if (!answer.ok) return this.say(t("The file was not saved. Your text is still here. {1}", (await answer.text()).trim()));
+      /** @type {Disk & {saved: boolean}} */
+      const disk = await answer.json();
+      if (!disk.saved) return this.take(disk, true);
+      this.settle(disk.version, doc, this.sinceSave);
+      this.say(this.changed ? t("Not saved yet.") : t("Saved."));
+      announce(t("Saved."));
+      this.onSaved(check);
+    });
+  }
+
+  /**
+   * Marks the places of the last check. They move with the text that the reader has changed since.
+   * @param {Place[] | null} places
+   */
+  mark(places) {
+    const { view, base, since } = this;
+    if (!view || !base || !since) return;
+    const known = (places ?? []).filter((place) => place.line <= base.lines);
+    view.dispatch(setDiagnostics(view.state, known.map((place) => {
+      const line = base.line(place.line);
+      const begin = Math.max(place.column - 1, line.text.search(/\S|$/)); // without a column, the whole line is meant
+      const from = since.mapPos(Math.min(line.from + begin, line.to), 1);
+      return { from, to: Math.max(from, since.mapPos(line.to, -1)), severity: place.says ? "error" : "warning",
+        message: place.says || t("The last check fails here. The hint explains it.") };
+    })));
+  }
+}
