@@ -57,6 +57,9 @@ func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string
 	return o, nil
 }
 
+// ended reports whether the process has ended.
+func (o *operator) ended() bool { return o.Process() != nil && !o.Process().Running() }
+
 // with returns those settings whose flag the program has and the user did not set.
 func (o *operator) with(settings ...string) (args []string) {
 	for _, s := range settings {

@@ -31,8 +31,8 @@ the plan at any time.`}
 var capstoneFiles embed.FS
 
 // ErrNoPlan is returned when there is no specification in work/capstone.
-var ErrNoPlan = errors.New("work/capstone has no specification.yaml: make exercise EX=capstone KIND=Greeting makes it " +
-	"from your answers, make exercise EX=capstone SPEC=FILE takes yours (files of before: make restore)")
+var ErrNoPlan = errors.New("work/capstone has no specification.yaml. make exercise EX=capstone KIND=Greeting makes it\n" +
+	"from your answers, make exercise EX=capstone SPEC=FILE takes yours, make restore brings files of before")
 
 // Plan returns the capstone with the starter of a specification.
 func (e Exercise) Plan(s specification.Specification) (Exercise, error) {
@@ -100,7 +100,7 @@ func (e Exercise) hintsFor(failure string) Hints {
 	if e.ID != CapstoneID {
 		return e.Hints
 	}
-	experiment, _, _ := strings.Cut(failure, "/")
+	experiment, _, _ := strings.Cut(failure, ": ")
 	h, known := experimentHints[experiment]
 	if !known {
 		h = experimentHints["begin"]
