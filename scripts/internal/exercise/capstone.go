@@ -21,11 +21,11 @@ const CapstoneID = "capstone"
 // Capstone is that exercise. Its program is in the module of chapter 04, so that no module has to be downloaded.
 var Capstone = Exercise{ID: CapstoneID, Title: "An operator for a kind of your own", Minutes: 60,
 	Chapter: "04-controller-runtime", Folder: "capstone", File: "main.go", Specification: specification.File, Fresh: true,
-	Story: `You have a plan, specification.yaml, empty types, and a program that does nothing. Write the types and the
-operator. The lab makes its checks from your plan, in the order in which you build: the CRD has the fields, a sample
+	Story: `You have a specification, empty types, and a program that does nothing. Write the types and the operator.
+The lab makes its checks from your specification, in the order in which you build: the CRD has the fields, a sample
 gets its children, a deleted child comes back, each field reaches its child, the conditions become True, a deletion
 leaves nothing, and a restarted operator writes nothing. The first check that fails is the next step. You may change
-the plan at any time.`}
+the specification at any time.`}
 
 //go:embed capstone
 var capstoneFiles embed.FS
