@@ -36,6 +36,8 @@ var firstFailures = map[string]string{
 func TestFromAPlanToAnOperator(t *testing.T) {
 	l := newLearner(t)
 	l.does(false, "exercise --ex capstone --kind Note", "this is not a terminal", "SPEC=work/greeting.yaml", specification.Example)
+	l.answers(true, "exercise --ex capstone --kind Salute", "example.com\n1\nmessage string\n\nReady", "Children, by number",
+		"The starter was put into work/capstone")
 	blocks := printed(t, testkit.Read(t, filepath.Join(l.root, kindPage, "README.md")))
 	if len(blocks) != 2 || !strings.Contains(blocks[0], specification.Example) {
 		t.Fatalf("the page has the commands %q", blocks)
