@@ -33,12 +33,23 @@ var did = map[string]string{
 	"crd":          "The lab sent samples to the API server.",
 	"children":     "A user created a sample.",
 	"ready":        "A user created a sample, and the operator was restarted.",
-	"drift":        "A user deleted a child, or changed a field of it.",
+	"drift":        "A user added a label to each child, and the operator was restarted.",
 	"spec":         "A user changed a field of spec.",
 	"condition":    "A user created a sample.",
 	"deletion":     "A user deleted a sample.",
 	"restart":      "The operator was restarted while all objects were as they should be.",
 	"steady-state": "Nothing happened for some seconds.",
+}
+
+// didOf is what the lab did before a finding.
+func didOf(f Finding) string {
+	if what, ok := strings.CutPrefix(f.Title, "a deleted "); ok {
+		return fmt.Sprintf("A user deleted %s.", strings.TrimSuffix(what, " comes back"))
+	}
+	if what, ok := strings.CutPrefix(f.Title, "changed fields of "); ok {
+		return fmt.Sprintf("A user changed fields of %s, one after the other.", strings.TrimSuffix(what, " are restored"))
+	}
+	return did[f.Experiment]
 }
 
 // errFailed ends the experiments after a failure: later failures often follow from the first.
@@ -57,13 +68,15 @@ func Judge(ctx context.Context, w *fixture.Fixture, s Subject, spec specificatio
 		if f.Verdict == Skipped && (f.Left == 0 || strings.HasPrefix(f.Title, notTried)) {
 			return nil // it does not apply to this operator
 		}
-		found(outcome.Result{Check: f.ID, Title: f.Title, Group: f.Experiment, Verdict: f.Verdict, Reason: f.What,
-			Evidence: f.Evidence, Seconds: outcome.Seconds(f.Took), Did: did[f.Experiment],
-			Namespace: fmt.Sprintf("%s%d", j.prefix, j.trials.Load()), End: w.Ledger.Newest()})
-		if f.Verdict != Passed {
-			return errFailed
+		r := outcome.Result{Check: f.Experiment, Title: f.Title, Verdict: f.Verdict, Seconds: outcome.Seconds(f.Took),
+			Namespace: fmt.Sprintf("%s%d", j.prefix, j.trials.Load()), End: w.Ledger.Newest()}
+		if f.Verdict == Passed {
+			found(r)
+			return nil
 		}
-		return nil
+		r.Reason, r.Evidence, r.Did = fmt.Sprintf("expected that %s; but %s", f.Title, f.What), f.Evidence, didOf(f)
+		found(r)
+		return errFailed
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer func() {

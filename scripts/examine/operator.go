@@ -90,6 +90,9 @@ func (o *operator) grant(ctx context.Context) error {
 	return nil
 }
 
+// ended reports whether the process has ended.
+func (o *operator) ended() bool { return o.Process() != nil && !o.Process().Running() }
+
 // with returns those settings whose flag the program has and the user did not set.
 func (o *operator) with(settings ...string) (args []string) {
 	for _, s := range settings {

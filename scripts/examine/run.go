@@ -290,8 +290,8 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 	}
 	if err != nil {
 		finding = failedBy(err)
-		if p := r.operator.Process(); finding.Verdict == Failed && p != nil && !p.Running() && r.current.id != "replicas" {
-			finding.What += fmt.Sprintf("; the operator %v", p.Exit())
+		if finding.Verdict == Failed && r.operator != nil && r.operator.ended() && r.current.id != "replicas" {
+			finding.What += fmt.Sprintf("; the operator %v", r.operator.Process().Exit())
 		}
 	}
 	finding.Took = time.Since(begin).Round(10 * time.Millisecond)

@@ -26,16 +26,18 @@ func printed(t *testing.T, page string) (blocks []string) {
 
 // firstFailures are those of wrong answers of exercise 04.15.
 var firstFailures = map[string]string{
-	"a child without an owner":          "failed  children/",
-	"a child that is not watched":       "failed  drift/a-deleted-configmaps-sample-comes-back",
-	"a value that is not from the spec": "failed  spec/spec.color-reaches-the-configmap",
+	"a child without an owner":          "failed  children ",
+	"a child that is not watched":       "Done:        A user deleted configmaps/sample.",
+	"a value that is not from the spec": "Expected:    spec.color reaches the ConfigMap",
 }
 
 // TestFromAPlanToAnOperator begins as the page says, without a terminal. Then it writes the operator of exercise 04.15:
 // the check passes, and of each wrong operator the first failure is that of the mistake.
 func TestFromAPlanToAnOperator(t *testing.T) {
 	l := newLearner(t)
-	l.does(false, "exercise --ex capstone --kind Note", "this is not a terminal", "SPEC=greeting.yaml", specification.Example)
+	l.does(false, "exercise --ex capstone --kind Note", "this is not a terminal", "SPEC=work/greeting.yaml", specification.Example)
+	l.answers(true, "exercise --ex capstone --kind Salute", "example.com\n1\nmessage string\n\nReady", "Children, by number",
+		"The starter was put into work/capstone")
 	blocks := printed(t, testkit.Read(t, filepath.Join(l.root, kindPage, "README.md")))
 	if len(blocks) != 2 || !strings.Contains(blocks[0], specification.Example) {
 		t.Fatalf("the page has the commands %q", blocks)
@@ -45,7 +47,7 @@ func TestFromAPlanToAnOperator(t *testing.T) {
 	if out, err := begin.CombinedOutput(); err != nil || !strings.Contains(string(out), "The starter was put into work/capstone") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	l.does(false, strings.TrimPrefix(blocks[1], "make "), "failed  crd/", "a sample with each field is accepted",
+	l.does(false, strings.TrimPrefix(blocks[1], "make "), "failed  crd ", "a sample with each field is accepted",
 		`unknown field "spec.message"`)
 	l.does(true, "hint", "A nudge: Compare specification.yaml")
 	l.does(true, "hint", "Why: The API server knows only the schema")
@@ -56,7 +58,7 @@ func TestFromAPlanToAnOperator(t *testing.T) {
 		testkit.Must(t, os.Remove(filepath.Join(l.root, "work/capstone", name)))
 		l.copies(kindPage+"2-complete/"+name, "work/capstone/"+name)
 	}
-	l.does(true, "check", "passed  children/a-sample-owns-its-configmap", "passed  restart/", "capstone is done")
+	l.does(true, "check", "passed  children ", "a sample owns its ConfigMap", "passed  restart ", "capstone is done")
 	e, err := exercise.Load(l.root)
 	testkit.Must(t, err)
 	note, err := exercise.Find(e, "04.15")
@@ -67,6 +69,10 @@ func TestFromAPlanToAnOperator(t *testing.T) {
 		if first := firstFailures[w.Name]; first != "" {
 			l.edits("work/capstone/main.go", w.Replace[0].Old, w.Replace[0].New)
 			l.does(false, "check", first, "make hint")
+			out, err := l.command("watch", "--ex", "capstone").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), ">>> here it differed: expected that") {
+				t.Errorf("%v\n%s", err, out)
+			}
 			testkit.Must(t, os.WriteFile(mine, []byte(right), 0o600))
 			tried++
 		}

@@ -275,8 +275,8 @@ func plan(c exercise.Course, e exercise.Exercise, kind, file string) (exercise.E
 	case err == nil && (kind == "" || kind == s.Kind), kind == "" && !errors.Is(err, exercise.ErrNoPlan):
 		return e, err // the reader goes on
 	case !term.IsTerminal(int(os.Stdin.Fd())):
-		return e, fmt.Errorf("this is not a terminal, so the command cannot ask: write a file such as greeting.yaml, and name "+
-			"it: make exercise EX=capstone SPEC=greeting.yaml\n\n%s", specification.Example)
+		return e, fmt.Errorf("this is not a terminal, so the command cannot ask. Write a file such as work/greeting.yaml\n"+
+			"and name it: make exercise EX=capstone SPEC=work/greeting.yaml\n\n%s", specification.Example)
 	}
 	if s, err = exercise.Ask(os.Stdin, os.Stdout, kind); err != nil {
 		return e, err

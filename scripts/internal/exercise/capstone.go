@@ -21,18 +21,18 @@ const CapstoneID = "capstone"
 // Capstone is that exercise. Its program is in the module of chapter 04, so that no module has to be downloaded.
 var Capstone = Exercise{ID: CapstoneID, Title: "An operator for a kind of your own", Minutes: 60,
 	Chapter: "04-controller-runtime", Folder: "capstone", File: "main.go", Specification: specification.File, Fresh: true,
-	Story: `You have a plan, specification.yaml, empty types, and a program that does nothing. Write the types and the
-operator. The lab makes its checks from your plan, in the order in which you build: the CRD has the fields, a sample
+	Story: `You have a specification, empty types, and a program that does nothing. Write the types and the operator.
+The lab makes its checks from your specification, in the order in which you build: the CRD has the fields, a sample
 gets its children, a deleted child comes back, each field reaches its child, the conditions become True, a deletion
 leaves nothing, and a restarted operator writes nothing. The first check that fails is the next step. You may change
-the plan at any time.`}
+the specification at any time.`}
 
 //go:embed capstone
 var capstoneFiles embed.FS
 
 // ErrNoPlan is returned when there is no specification in work/capstone.
-var ErrNoPlan = errors.New("work/capstone has no specification.yaml: make exercise EX=capstone KIND=Greeting makes it " +
-	"from your answers, make exercise EX=capstone SPEC=FILE takes yours (files of before: make restore)")
+var ErrNoPlan = errors.New("work/capstone has no specification.yaml. make exercise EX=capstone KIND=Greeting makes it\n" +
+	"from your answers, make exercise EX=capstone SPEC=FILE takes yours, make restore brings files of before")
 
 // Plan returns the capstone with the starter of a specification.
 func (e Exercise) Plan(s specification.Specification) (Exercise, error) {
@@ -100,7 +100,7 @@ func (e Exercise) hintsFor(failure string) Hints {
 	if e.ID != CapstoneID {
 		return e.Hints
 	}
-	experiment, _, _ := strings.Cut(failure, "/")
+	experiment, _, _ := strings.Cut(failure, ": ")
 	h, known := experimentHints[experiment]
 	if !known {
 		h = experimentHints["begin"]

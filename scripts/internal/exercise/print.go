@@ -171,7 +171,7 @@ func (e Exercise) PrintStory(w io.Writer) {
 		fmt.Fprintf(w, "            %s\n", strings.Join(e.RunCommands(), "\n            "))
 	}
 	if e.ID == CapstoneID {
-		fmt.Fprintln(w, e.Sayf("the plan    %s", filepath.Join("work", e.folder(), e.Specification)))
+		fmt.Fprintln(w, e.Sayf("specified   %s", filepath.Join("work", e.folder(), e.Specification)))
 		fmt.Fprintln(w, e.Sayf("to run it   make down up, which is an empty cluster, and in make shell:"))
 		fmt.Fprintln(w, "            make -C "+filepath.Join("work", e.folder())+" run")
 	}
