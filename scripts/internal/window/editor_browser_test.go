@@ -307,3 +307,52 @@ func TestTheReadersProgramRunsInATerminalOfItsOwn(t *testing.T) {
 		says(t, ctx, "#panel-program .xterm-accessibility", words)
 	}
 }
+
+// TestTheEditorOfAnExercise compiles a mistake in an exercise of this checkout. The test writes the picture of the README
+// into WINDOW_PICTURES.
+func TestTheEditorOfAnExercise(t *testing.T) {
+	f := withSlides(t)
+	var err error
+	f.Course.Root = f.Root
+	f.Course.Judge = exercise.Judge{Root: f.Root, Env: os.Environ()}
+	f.Course.All, err = exercise.Load(f.Root)
+	testkit.Must(t, err)
+	e, err := exercise.Find(f.Course.All, "04.3")
+	testkit.Must(t, err)
+	_, err = f.Course.Goto(e, exercise.Always)
+	testkit.Must(t, err)
+	path := filepath.Join(f.Course.Dir(e), e.File)
+	const call, mistake = "For(&webv1.MyWeb{}).", "\t\tOwns(&corev1.ConfigMap{}).\n"
+	source := testkit.Read(t, path)
+	testkit.Write(t, path, strings.Replace(source, call+"\n", call+"\n"+mistake, 1))
+	state, err := f.Course.State()
+	testkit.Must(t, err)
+	digest := f.Course.Digest(e)
+	report, err := f.Course.Check(t.Context(), e)
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(e, state, digest, report))
+
+	ctx := f.browser(t)
+	do(t, ctx, chromedp.EmulateViewport(1120, 700), chromedp.Navigate("http://"+f.host()+"/page/04-controller-runtime/README.md"),
+		chromedp.WaitVisible("#tab-exercises"), chromedp.Click("#tab-exercises"), chromedp.WaitVisible(codeText))
+	says(t, ctx, "#panel-exercises .card", "undefined: corev1")
+	says(t, ctx, ".beside option + option", "04-controller-runtime/")
+	line := fmt.Sprint(1 + strings.Count(source[:strings.Index(source, call)], "\n") + 1)
+	do(t, ctx, chromedp.Focus(codeText))
+	eventually(t, func() (shown bool) {
+		do(t, ctx, chromedp.KeyEvent(kb.F8), chromedp.Evaluate(`document.querySelector(".cm-lint-marker-error") !== null`, &shown))
+		return shown
+	})
+	var at string
+	do(t, ctx, chromedp.Evaluate(`(() => {
+		const mark = document.querySelector(".cm-lint-marker-error").getBoundingClientRect();
+		return [...document.querySelectorAll(".cm-lineNumbers .cm-gutterElement")].find(
+			number => number.getBoundingClientRect().top <= mark.top + 4 && number.getBoundingClientRect().bottom > mark.top + 4).textContent;
+	})()`, &at))
+	if at != line {
+		t.Errorf("the error is at line %s, want %s", at, line)
+	}
+	if folder := os.Getenv("WINDOW_PICTURES"); folder != "" {
+		writePicture(t, ctx, filepath.Join(folder, "5-an-error-at-its-line.png"))
+	}
+}
