@@ -15,7 +15,7 @@ import (
 
 const kindPage = "04-controller-runtime/exercises/kind/"
 
-// printed are the commands of the page about a kind of one's own.
+// printed are the commands of the page about one's own kind.
 func printed(t *testing.T, page string) (blocks []string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?ms)^```sh [^\n]*\n(.*?)^```").FindAllStringSubmatch(page, -1) {

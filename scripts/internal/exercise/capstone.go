@@ -19,7 +19,7 @@ import (
 const CapstoneID = "capstone"
 
 // Capstone is that exercise. Its program is in the module of chapter 04, so that no module has to be downloaded.
-var Capstone = Exercise{ID: CapstoneID, Title: "An operator for a kind of your own", Minutes: 60,
+var Capstone = Exercise{ID: CapstoneID, Title: "An operator for your own kind", Minutes: 60,
 	Chapter: "04-controller-runtime", Folder: "capstone", File: "main.go", Specification: specification.File, Fresh: true,
 	Story: `You have a specification, empty types, and a program that does nothing. Write the types and the operator.
 The lab makes its checks from your specification, in the order in which you build: the CRD has the fields, a sample

@@ -134,7 +134,7 @@ func (c Course) Progress(w io.Writer, s State) {
 	}
 	fmt.Fprintf(w, "bugs found and fixed: %d (`make bug`)\n", bugs)
 	if s.Passed[CapstoneID] != "" {
-		fmt.Fprintln(w, "capstone: the operator for a kind of your own passed")
+		fmt.Fprintln(w, "capstone: the operator for your own kind passed")
 	}
 	if next, ok := c.Next(s); ok {
 		outcome.Wrap(w, "", fmt.Sprintf("next: %s %s, %d minutes: make exercise EX=%s (%d minutes left in all)", next.ID,
