@@ -54,14 +54,14 @@ func TestADemoBeginsClean(t *testing.T) {
 
 	testkit.Must(t, w.noOperator(t.Context()))
 	// The name of the file is that of the program for the API server.
-	operator := filepath.Join(t.TempDir(), "another-operator\x1b[2J")
+	operator := filepath.Join(t.TempDir(), "another-operator\u202e")
 	testkit.Must(t, os.Symlink(filepath.Join(w.bin(), "kubectl"), operator))
 	watch := run(operator, "get", "mywebs", "--watch")
 	testkit.Must(t, watch.Start())
 	for begin := time.Now(); err == nil && time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		err = w.noOperator(t.Context())
 	}
-	if err == nil || !strings.Contains(err.Error(), `another-operator\x1b[2J (process`) {
+	if err == nil || !strings.Contains(err.Error(), `another-operator\u202e (process`) {
 		t.Errorf("an operator works: %v", err)
 	}
 	_ = watch.Process.Kill()

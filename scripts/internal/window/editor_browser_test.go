@@ -100,7 +100,7 @@ func TestBothHaveChangedTheFile(t *testing.T) {
 	if is := testkit.Read(t, f.code()); is != other {
 		t.Errorf("Save has written %q over another text", is)
 	}
-	press("Take the file")
+	press("Use the file's text")
 	if is := shows(t, ctx); is != strings.TrimSuffix(other, "\n")+"\n" {
 		t.Errorf("the editor shows %q", is)
 	}

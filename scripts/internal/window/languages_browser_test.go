@@ -70,7 +70,7 @@ msgstr "「{1}」が出力されました。"
 	says(t, ctx, server+" .verdict", "✓ passed It runs: it printed “ready”.")
 }
 
-// cut reports what is wrong with the window: a word that is cut, or a picture that is not there.
+// cut reports the words of the window that are cut, and a page that is too wide.
 const cut = `(() => {
   const wrong = [];
   for (const part of document.querySelectorAll("#panel-exercises button, #panel-exercises h2, #panel-exercises dt, .bar button, .bar label")) {

@@ -309,7 +309,7 @@ export class Editor {
     const disk = await answer.json();
     this.asked = disk.version;
     const mine = element("button", { type: "button", click: () => this.save(false, disk.version) }, t("Keep my text"));
-    const other = element("button", { type: "button", click: () => this.replace(disk) }, t("Take the file"));
+    const other = element("button", { type: "button", click: () => this.replace(disk) }, t("Use the file's text"));
     this.question.replaceChildren(
       element("p", { role: "alert" }, t("Your text is not saved, and another program has changed the file. Which text stays?")),
       difference(disk.difference), element("p", { class: "bar" }, mine, other));

@@ -160,7 +160,7 @@ export class Exercises {
     if (task.begun && task.program) {
       section.append(element("div", { class: "action" }, element("button", { type: "button", class: "program",
         click: () => this.doors.program(`program ${task.id}`, task.program, () => {}) }, t("Run your program")),
-        element("code", {}, task.program), element("span", {}, t("in a terminal of its own; again, it begins anew"))));
+        element("code", {}, task.program), element("span", {}, t("in a separate terminal; pressed again, it starts anew"))));
     }
     section.append(task.difference
       ? element("details", {}, element("summary", {}, t("What you have changed since the beginning")), difference(task.difference))
