@@ -118,7 +118,7 @@ func outside(first, inner int) int {
 
 // End returns how the program ended, when the first process is gone; nil when it was killed.
 func (p *Process) End() *End {
-	defer p.ours[1].Close()
+	defer func() { _ = p.ours[1].Close() }()
 	var last report
 	if p.reports.Decode(&last) != nil {
 		return nil

@@ -88,7 +88,7 @@ type Exercise struct {
 	Chapter string `json:"-"`
 	// Folder is the folder of the reader's files in work/, when it differs from the chapter's name.
 	Folder string `json:"-"`
-	// made has the files of a starter that is no folder of the chapter.
+	// made has the files of a starter that has no folder in the chapter.
 	made map[string][]byte
 	// said has the language of the texts; nil is English.
 	said *translation.Translation

@@ -96,7 +96,9 @@ func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
 		return nil, err
 	}
 	made, err := t.asUser("a user created MyWeb "+name, wire.Create, Resource, name,
-		func() (*unstructured.Unstructured, error) { return t.Objects(Resource).Create(t.ctx, u, metav1.CreateOptions{}) })
+		func() (*unstructured.Unstructured, error) {
+			return t.Objects(Resource).Create(t.ctx, u, metav1.CreateOptions{})
+		})
 	if err != nil {
 		return nil, err
 	}
