@@ -153,7 +153,9 @@ func (p *Proxy) Close() error {
 	p.closed = true
 	var err error
 	for _, server := range p.servers {
-		err = errors.Join(err, server.Close())
+		if e := server.Close(); !errors.Is(e, net.ErrClosed) { // the listener of a pod may be closed with its program
+			err = errors.Join(err, e)
+		}
 	}
 	p.mu.Unlock()
 	p.serving.Wait()
