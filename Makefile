@@ -9,7 +9,7 @@ typed := $(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v))
 # not hand it to another make. Recipes read "$$CH" from the environment, because an apostrophe in $(CH) would end a word
 # of the shell.
 MAKEOVERRIDES :=
-$(foreach v,$(typed) BRIEF CHECK CODES FAST KIND PAUSE PRESENT SOLUTION VERBOSE WATCH YES,\
+$(foreach v,$(typed) BRIEF CHECK CODES FAST KIND OUTSIDE PAUSE PRESENT SOLUTION VERBOSE WATCH YES,\
 $(if $(filter-out undefined,$(origin $v)),$(eval override export $v := $$(value $v))))
 # bash cannot read files of a clone that Git for Windows has converted.
 ifneq ($(filter-out 0,$(shell grep -c "$$(printf '\r')" scripts/workshop 2>/dev/null)),)

@@ -138,7 +138,7 @@ func TestALearnersSession(t *testing.T) {
 	l.does(true, "watch --ex 04.3", "04.3: failed", "create configmaps web 201 moved", ">>> here it differed: expected that")
 	l.does(false, "watch --ex 04.4", "make check EX=04.4")
 	l.does(true, "hint", "the cache of your client gets its events")
-	l.does(true, "hint", "A nudge:")
+	l.does(true, "hint", "The solution has these lines there:")
 	l.edits(mine, "\t\tOwns(&appsv1.Deployment{}).\n", watch+"\t\tOwns(&appsv1.Deployment{}).\n")
 	l.does(true, "check", "passed  behaviour/05-deleted-configmap", "04.3 is done", "Next: 04.4",
 		"ConfigMap web DELETED delivered → ")
