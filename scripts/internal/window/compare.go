@@ -47,14 +47,14 @@ func (s *Server) comparison(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	said := s.speaking(r)
-	told := func(records []loop.Record, namespace string) []Step {
-		all, t := []Step{}, teller{spoken: said, namespace: namespace}
+	steps := func(records []loop.Record, namespace string) []Step {
+		all, t := []Step{}, describer{spoken: said, namespace: namespace}
 		for _, one := range records {
 			all = append(all, Step{t.arrow(one), one.OwnersOfNew()})
 		}
 		return all
 	}
 	answer(w, Comparison{Check: mine.Check, Act: said.exercises.SayWhole(loop.Short(compared.Act, mine.Namespace)),
-		Run: told(compared.Run, mine.Namespace), Solution: told(compared.Other, solution.Namespace),
+		Run: steps(compared.Run, mine.Namespace), Solution: steps(compared.Other, solution.Namespace),
 		Extra: compared.Extra, Missing: compared.Missing})
 }

@@ -67,8 +67,8 @@ const (
 	flush = 50 * time.Millisecond
 )
 
-// A teller describes records in a language, in the order of their ledger.
-type teller struct {
+// A describer writes about records in a language, in the order of their ledger.
+type describer struct {
 	spoken
 	// namespace is the check's own namespace, which each text omits.
 	namespace string
@@ -80,7 +80,7 @@ type feed struct {
 	connection *websocket.Conn
 
 	mu sync.Mutex
-	teller
+	describer
 	waiting []Arrow
 }
 
@@ -110,7 +110,7 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 }
 
 // arrow describes a record, and the event before it.
-func (t *teller) arrow(r loop.Record) Arrow {
+func (t *describer) arrow(r loop.Record) Arrow {
 	t.order.Note(r)
 	arrow := Arrow{Record: r, Text: loop.Short(r.Text(), t.namespace), Changes: r.Changes()}
 	by := t.said.Say(cmp.Or(r.By.Name, "unknown"))
@@ -146,7 +146,7 @@ func (t *teller) arrow(r loop.Record) Arrow {
 }
 
 // fields is a sentence about the fields that changed.
-func (t *teller) fields(r loop.Record) string {
+func (t *describer) fields(r loop.Record) string {
 	if len(r.Fields) == 0 {
 		return ""
 	}
@@ -218,7 +218,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	}
 	defer connection.CloseNow()
 	ctx := connection.CloseRead(r.Context())
-	f := &feed{connection: connection, teller: teller{spoken: s.speaking(r), namespace: namespace}}
+	f := &feed{connection: connection, describer: describer{spoken: s.speaking(r), namespace: namespace}}
 	flushing, stop := context.WithCancel(ctx)
 	defer stop()
 	go f.keepFlushing(flushing)

@@ -99,7 +99,7 @@ func (t *terminal) take(v *viewer) []any {
 	return some
 }
 
-// refuse tells a tab why its input was refused.
+// refuse reports to a tab why its input was refused.
 func (t *terminal) refuse(v *viewer, reason error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
