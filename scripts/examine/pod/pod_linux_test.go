@@ -31,7 +31,7 @@ var programs = map[string]func() error{
 	"crash":  func() error { return syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 	"spawn":  spawn,
 	"check":  func() error { fmt.Println("check:", Check()); return nil },
-	"wait":   func() error { select {} },
+	"wait":   wait,
 }
 
 func TestMain(m *testing.M) {
@@ -132,7 +132,14 @@ func spawn() error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	select {}
+	return wait()
+}
+
+// wait waits for ever. Without cgo the runtime ends a program whose only goroutine is in an empty select.
+func wait() error {
+	for {
+		_ = syscall.Pause()
+	}
 }
 
 // A running is a program in a pod.
