@@ -40,36 +40,56 @@ func TestPagesThatNeedOperatorSDKSayHowLongItTakes(t *testing.T) {
 	}
 }
 
-var (
-	creditRow = regexp.MustCompile(`(?m)^\| (\S+) \| (.*) \| (.*) \|$`)
-	localPage = regexp.MustCompile(`\]\(([^):]+\.md)\)`)
-	webSource = regexp.MustCompile(`\]\((https://[^)]+)\)`)
-)
+// A credit names an author, what shows the original (an address, or who published it), and the pages that follow it.
+type credit struct {
+	author  string
+	sources []string
+	pages   []string
+}
 
-// Each row of the credits names an author, the original, and the pages that follow it; each of these pages names both.
-func TestCreditsAreOnThePagesToo(t *testing.T) {
-	text := testkit.Read(t, filepath.Join(root, "README.md"))
-	_, credits, _ := strings.Cut(text, "\n## Credits\n")
-	credits, _, _ = strings.Cut(credits, "\n## ")
-	authors := map[string]bool{}
-	for _, row := range creditRow.FindAllStringSubmatch(credits, -1) {
-		author, original, pages := row[1], row[2], localPage.FindAllStringSubmatch(row[3], -1)
-		authors[author] = len(pages) > 0
-		for _, link := range pages {
-			follower, err := os.ReadFile(filepath.Join(root, link[1]))
-			if err != nil || !strings.Contains(string(follower), author) {
-				t.Errorf("%s does not name %s (%v)", link[1], author, err)
-			}
-			for _, source := range webSource.FindAllStringSubmatch(original, -1) {
-				if !strings.Contains(string(follower), source[1]) {
-					t.Errorf("%s does not name the source of %s, %s", link[1], author, source[1])
-				}
-			}
+var credits = []credit{
+	{"莊家雋", []string{"https://github.com/ogre0403/K8S-Summit-2024-Operator101", "Operator 101"},
+		[]string{"01-crd", "02-codegen", "03-client-go-controller", "04-controller-runtime", "06-deploy"}},
+	{"sangheee", []string{"https://sdk.operatorframework.io/docs/building-operators/golang/tutorial/", "in Korean"},
+		[]string{"05-operator-sdk/memcached-operator"}},
+	{"沈亚军", []string{"https://github.com/nufy323/nginx-sample-operator", "爱可生开源社区"},
+		[]string{"05-operator-sdk/nginx-operator"}},
+	{"LeeMinki", []string{"https://github.com/LeeMinki/my-operator"}, []string{"05-operator-sdk/databasebackup-operator"}},
+}
+
+// lacks lists the names and sources that a text lacks.
+func (c credit) lacks(text string) (missing []string) {
+	for _, name := range append([]string{c.author}, c.sources...) {
+		if !strings.Contains(text, name) {
+			missing = append(missing, name)
 		}
 	}
-	for _, author := range []string{"莊家雋", "sangheee", "沈亚军", "LeeMinki"} {
-		if !authors[author] {
-			t.Errorf("the credits do not name %s with a page", author)
+	return missing
+}
+
+// Each author has a row in the list of the README, with the original and the pages that follow it. Each of these pages names
+// both. Without one of the names, a row or a page fails.
+func TestCreditsAreOnThePagesToo(t *testing.T) {
+	_, list, _ := strings.Cut(testkit.Read(t, filepath.Join(root, "README.md")), "\n## Credits\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	for _, c := range credits {
+		texts := map[string]string{}
+		for line := range strings.Lines(list) {
+			if strings.HasPrefix(line, "| "+c.author+" |") {
+				texts["the list"] = line
+			}
+		}
+		for _, folder := range c.pages {
+			if file := folder + "/README.md"; strings.Contains(texts["the list"], "]("+file+")") {
+				texts[file] = testkit.Read(t, filepath.Join(root, file))
+			} else {
+				t.Errorf("the credit of %s does not link to %s", c.author, file)
+			}
+		}
+		for where, text := range texts {
+			if missing := c.lacks(text); len(missing) > 0 {
+				t.Errorf("%s does not name %q", where, missing)
+			}
 		}
 	}
 }
