@@ -21,7 +21,7 @@ endif
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
 	ready restore new-chapter \
-	stages compare conformance crash faults mutants benchmark lab examine tools tools-envtest
+	stages compare conformance crash faults mutants lab examine tools tools-envtest
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,7 +129,7 @@ kind-test: ## Run the end-to-end tests on kind, with real containers: make kind-
 
 # The lab. IMPL=03 narrows it to an operator, IMPL=name=path/to/binary is yours; RUN=… narrows it to checks.
 compare: ## Examine and measure the operators side by side: out/compare.html
-	@$(WORKSHOP) lab compare --impl "$$IMPL" --parts "$$PARTS" $(if $(filter-out 0,$(FAST)),--fast)
+	@$(WORKSHOP) lab compare --impl "$$IMPL" $(if $(filter-out 0,$(FAST)),--fast)
 
 conformance: ## Check the 14 behaviours of an operator: make conformance IMPL=03
 	@$(WORKSHOP) lab conformance --impl "$$IMPL" --run "$$RUN"
@@ -142,9 +142,6 @@ faults: ## Disturb an operator in every way of the catalogue: make faults IMPL=0
 
 mutants: ## Plant known bugs in an operator, and see each of them caught
 	@$(WORKSHOP) lab mutants --run "$$RUN"
-
-benchmark: ## Measure operators: make benchmark IMPL=03,04
-	@$(WORKSHOP) lab benchmark --impl "$$IMPL"
 
 lab: ## Run the fast part of the lab, as CI does: make lab TIMES=10
 	@$(WORKSHOP) lab fast --impl "$$IMPL" --times "$${TIMES:-1}"

@@ -42,6 +42,8 @@ type Result struct {
 	Reaction string `json:"reaction,omitempty"`
 	// Evidence has details: requests, status, the program's last lines.
 	Evidence []string `json:"evidence"`
+	// Requests has the numbers of the program's requests, by phase and kind, of a check that counts them.
+	Requests map[string]map[string]int `json:"requests,omitempty"`
 	// Namespace is the check's own namespace in the ledger. At and End are numbers of records: of the difference, and of
 	// the check's end.
 	Namespace string `json:"namespace,omitempty"`

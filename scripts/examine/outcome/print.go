@@ -1,9 +1,11 @@
 package outcome
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -73,6 +75,13 @@ func (r Result) Print(w io.Writer, verbose bool) {
 	}
 	for _, line := range evidence {
 		Wrap(w, margin+"| ", plain(line))
+	}
+	for _, phase := range slices.Sorted(maps.Keys(r.Requests)) {
+		var counts []string
+		for _, kind := range slices.Sorted(maps.Keys(r.Requests[phase])) {
+			counts = append(counts, fmt.Sprintf("%d %s", r.Requests[phase][kind], kind))
+		}
+		Wrap(w, margin, phase+": "+cmp.Or(strings.Join(counts, ", "), "no request"))
 	}
 }
 

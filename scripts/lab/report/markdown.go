@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (r *Report) Markdown() string {
 	for _, facts := range [][]string{{"Commit: " + r.Commit}, r.Machine, r.Versions} {
 		fmt.Fprintf(&b, "- %s\n", escape(strings.Join(facts, ", ")))
 	}
-	var ways, costs strings.Builder
+	var ways strings.Builder
 	_ = r.Ways().Print(&ways) // a builder returns no error
 	fmt.Fprintf(&b, "\n## A row for each\n\n%s%s", waysText, block(ways.String()))
 	r.glance(&b)
@@ -29,10 +30,7 @@ func (r *Report) Markdown() string {
 		r.matrix(&b, f)
 	}
 	r.details(&b)
-	if r.Bench != nil {
-		r.Bench.Print(&costs)
-		fmt.Fprintf(&b, "\n## Costs\n%s", block(costs.String()))
-	}
+	r.costs(&b)
 	if len(r.Notes) > 0 {
 		fmt.Fprintf(&b, "\n## Notes on the checks\n%s", block(strings.Join(r.Notes, "\n")))
 	}
@@ -49,7 +47,6 @@ const lead = `The lab ran each of these programs behind a proxy, which lists its
 const terms = `- **skipped**: the check does not apply to this operator, or did not run: the reason says which.
 - **crash point**: the operator is killed right after one of its writes was committed, and started again. It passes when
   the end state is that of an undisturbed run.
-- **RSS**: the resident set, which the operating system counts: the heap, the program's code and space kept for later.
 `
 
 // glance has a row for each family.
@@ -98,8 +95,11 @@ func (r *Report) row(b *strings.Builder, first string, cell func(name string) st
 
 // titled is a name with its title: "03 (client-go by hand)".
 func (r *Report) titled(name string) string {
-	at := slices.IndexFunc(r.Impls, func(i Implementation) bool { return i.Name == name })
-	return escape(fmt.Sprintf("%s (%s)", name, r.Impls[at].Title))
+	return escape(fmt.Sprintf("%s (%s)", name, r.impl(name).Title))
+}
+
+func (r *Report) impl(name string) Implementation {
+	return r.Impls[slices.IndexFunc(r.Impls, func(i Implementation) bool { return i.Name == name })]
 }
 
 // checks returns some checks of a family, each once, in the order of the first implementation that has it.
@@ -129,6 +129,40 @@ func summary(outcomes []outcome.Result, in func(outcome.Result) bool) string {
 		}
 	}
 	return "not run"
+}
+
+// costs has a row for each kind of request in each phase, and for the size of each program.
+func (r *Report) costs(b *strings.Builder) {
+	b.WriteString("\n## Costs\n")
+	r.head(b, "requests of ten MyWebs")
+	kinds := map[string]map[string]bool{}
+	for _, i := range r.Impls {
+		for phase, requests := range i.Requests {
+			if kinds[phase] == nil {
+				kinds[phase] = map[string]bool{}
+			}
+			for kind := range requests {
+				kinds[phase][kind] = true
+			}
+		}
+	}
+	for _, phase := range slices.Sorted(maps.Keys(kinds)) {
+		r.row(b, "**"+phase+"**", func(name string) string { return fmt.Sprint(sum(r.impl(name).Requests[phase])) })
+		for _, kind := range slices.Sorted(maps.Keys(kinds[phase])) {
+			r.row(b, escape(kind), func(name string) string { return fmt.Sprint(r.impl(name).Requests[phase][kind]) })
+		}
+	}
+	r.head(b, "program")
+	for _, row := range []struct {
+		name string
+		of   func(Static) string
+	}{
+		{"size in MiB", func(s Static) string { return fmt.Sprintf("%.1f", float64(s.BinaryBytes)/miB) }},
+		{"lines written", func(s Static) string { return fmt.Sprintf("%d in %d files", s.Written, s.Files) }},
+		{"permissions", func(s Static) string { return s.Permissions }},
+	} {
+		r.row(b, row.name, func(name string) string { return row.of(r.impl(name).Static) })
+	}
 }
 
 // details has the checks that did not pass, with their evidence.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
-	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 
 // A Report is a whole run of `make compare`.
@@ -19,10 +18,9 @@ type Report struct {
 	Machine  []string `json:"machine"`
 	Versions []string `json:"versions"`
 	// Commands that produced the report.
-	Commands []string          `json:"commands"`
-	Impls    []Implementation  `json:"impls"`
-	Families []Family          `json:"families"`
-	Bench    *benchmark.Result `json:"bench,omitempty"`
+	Commands []string         `json:"commands"`
+	Impls    []Implementation `json:"impls"`
+	Families []Family         `json:"families"`
 	// Notes list unknown results of checks, with the reasons.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -31,6 +29,9 @@ type Report struct {
 type Implementation struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
+	// Requests has the numbers of requests of ten MyWebs, by phase and kind.
+	Requests map[string]map[string]int `json:"requests,omitempty"`
+	Static   Static                    `json:"static"`
 }
 
 // A Family is a suite of checks: conformance, crash points, faults.

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/net/html"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
-	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 
 // hostile is text that breaks a page that does not escape it.
@@ -26,14 +25,13 @@ func sample() *Report {
 		Date: time.Date(2026, 5, 4, 10, 12, 0, 0, time.UTC), Took: 17*time.Minute + 42*time.Second, Commit: "73bc340+changes",
 		Machine: []string{"2 cores", "24 GB", "linux/amd64"}, Versions: []string{"Kubernetes 1.37.1", "etcd 3.6.4"},
 		Commands: []string{"make compare IMPL=03,04"},
-		Impls:    []Implementation{{"03", "client-go by hand"}, {"04", "controller-runtime"}},
+		Impls:    []Implementation{{Name: "03", Title: "client-go by hand"}, {Name: "04", Title: "controller-runtime"}},
 		Notes:    []string{"04: a note with " + hostile},
 	}
 	behaviours := Family{Name: "Behaviours", About: "The behaviours that every MyWeb operator shows.",
 		Groups: []Group{{"1", "children appear"}, {"2", "a page with | and *"}}, Outcomes: map[string][]outcome.Result{}}
 	crashes := Family{Name: "Crash points", About: "The operator dies.", Groups: []Group{{"creation", "from nothing"}},
 		Outcomes: map[string][]outcome.Result{}}
-	r.Bench = &benchmark.Result{Notes: []string{"a note on numbers"}}
 	for n, i := range r.Impls {
 		appears := outcome.Result{Check: "behaviour/01-appear", Title: "three children", Group: "1", Verdict: outcome.Passed}
 		owned := outcome.Result{Check: "behaviour/01-owned", Title: "owned", Group: "1", Verdict: outcome.Passed}
@@ -48,11 +46,8 @@ func sample() *Report {
 			crashes.Outcomes[i.Name] = append(crashes.Outcomes[i.Name], outcome.Result{
 				Check: fmt.Sprintf("crash/creation-%03b", sequence), Title: "converges", Group: "creation", Verdict: outcome.Passed})
 		}
-		r.Bench.Implementations = append(r.Bench.Implementations, benchmark.Measured{Name: i.Name,
-			Counts: []benchmark.Count{{Phase: "creation", Objects: 10, Requests: map[string]int{"apply configmaps": 10 + 3*n}},
-				{Phase: "steady state", Objects: 10}},
-			Memory: []benchmark.Memory{{MyWebs: 5000, RSS: 139 << 20}},
-			Static: benchmark.Static{BinaryBytes: 44 << 20, Permissions: "14", Written: 1240, Files: 9}})
+		r.Impls[n].Requests = map[string]map[string]int{"creation of 10": {"apply configmaps": 10 + 3*n}, "steady state of 10": {}}
+		r.Impls[n].Static = Static{BinaryBytes: 44 << 20, Permissions: "14", Written: 1240, Files: 9}
 	}
 	r.Families = []Family{behaviours, crashes}
 	return r
@@ -82,8 +77,8 @@ func shown(t *testing.T, page string) string {
 func TestNothingIsLost(t *testing.T) {
 	r := sample()
 	page := r.Markdown()
-	want := append([]string{"04 (controller-runtime)", "2026-05-04 10:12 UTC, 18 minutes", r.Commit, "RSS MiB", "1240 in 9 files",
-		"a note on numbers", "2: a page with | and *", "creation: "}, r.Commands...)
+	want := append([]string{"04 (controller-runtime)", "2026-05-04 10:12 UTC, 18 minutes", r.Commit, "size in MiB", "1240 in 9 files",
+		"apply configmaps", "2: a page with | and *", "creation: "}, r.Commands...)
 	want = append(append(want, r.Machine...), r.Versions...)
 	for _, f := range r.Families {
 		want = append(want, f.Name, f.About)
@@ -115,6 +110,8 @@ func TestMatrix(t *testing.T) {
 		"| `behaviour/01-owned` owned | not run | **failed** |\n",
 		"| `behaviour/02-rolls` the pods roll | not run | **skipped** |\n",
 		"\n### 03 (client-go by hand)\n\n    All passed.\n",
+		"| **creation of 10** | 10 | 13 |\n| apply configmaps | 10 | 13 |\n| **steady state of 10** | 0 | 0 |\n",
+		"| size in MiB | 44.0 | 44.0 |\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no line is\n%s\nin\n%s", want, page)

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
-	"example.com/operator-workshop/scripts/lab/benchmark"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
 )
 
 // Ways are a short report: a row for each implementation, which a page can show.
@@ -34,8 +34,7 @@ type Way struct {
 }
 
 // columns are the heads of the table; waysText explains them.
-var columns = []string{"lines", "files", "behaviours", "crashes", "faults", "requests", "steady", "memory", "size",
-	"permissions"}
+var columns = []string{"lines", "files", "behaviours", "crashes", "faults", "requests", "steady", "size", "permissions"}
 
 const (
 	unknown = "–"
@@ -44,9 +43,8 @@ const (
 
 // waysText explains the columns.
 const waysText = `Lines and files are those that the author writes and maintains. Behaviours, crashes and faults are checks that passed,
-of all: a skipped check is not passed. Requests are those that create one MyWeb; steady are those in steady state. Memory
-is the resident set with the most MyWebs of this run, size that of all programs that an image must hold, both in MiB.
-Permissions are verbs on resources.
+of all: a skipped check is not passed. Requests are those that create one MyWeb; steady are those in steady state. Size is that
+of all programs that an image must hold, in MiB. Permissions are verbs on resources.
 `
 
 // Ways returns the short report.
@@ -65,22 +63,15 @@ func (r *Report) Ways() *Ways {
 					fmt.Sprintf("%d/%d", outcome.Count(outcomes, outcome.Passed), len(outcomes))
 			}
 		}
-		row.measured(r.measured(i.Name))
+		row.measured(i)
 		w.Rows = append(w.Rows, row)
-		w.Notes = append(w.Notes, r.notesOn(i.Name)...)
-	}
-	return w
-}
-
-func (r *Report) measured(name string) benchmark.Measured {
-	if r.Bench != nil {
-		for _, m := range r.Bench.Implementations {
-			if m.Name == name {
-				return m
+		for _, n := range r.Notes {
+			if strings.HasPrefix(n, i.Name+": ") {
+				w.Notes = append(w.Notes, n)
 			}
 		}
 	}
-	return benchmark.Measured{}
+	return w
 }
 
 // isUndisturbed reports whether an outcome is of an undisturbed run, with which crash sequences are compared. Such a
@@ -89,27 +80,21 @@ func isUndisturbed(o outcome.Result) bool {
 	return strings.HasPrefix(o.Check, "crash/") && strings.Contains(o.Check, "-undisturbed-")
 }
 
-func (w Way) measured(m benchmark.Measured) {
-	if m.Static.Files > 0 {
-		w.Cells["lines"], w.Cells["files"] = fmt.Sprint(m.Static.Written), fmt.Sprint(m.Static.Files)
+func (w Way) measured(i Implementation) {
+	if i.Static.Files > 0 {
+		w.Cells["lines"], w.Cells["files"] = fmt.Sprint(i.Static.Written), fmt.Sprint(i.Static.Files)
 	}
-	if m.Static.BinaryBytes > 0 {
-		w.Cells["size"] = fmt.Sprint((m.Static.BinaryBytes + miB/2) / miB)
+	if i.Static.BinaryBytes > 0 {
+		w.Cells["size"] = fmt.Sprint((i.Static.BinaryBytes + miB/2) / miB)
 	}
-	if m.Static.Permissions != "" {
-		w.Cells["permissions"] = m.Static.Permissions
+	if i.Static.Permissions != "" {
+		w.Cells["permissions"] = i.Static.Permissions
 	}
-	for _, c := range m.Counts {
-		switch {
-		case c.Phase == "creation" && c.Objects > 0:
-			each := float64(sum(c.Requests)) / float64(c.Objects)
-			w.Cells["requests"] = strings.TrimSuffix(fmt.Sprintf("%.1f", each), ".0")
-		case c.Phase == "steady state":
-			w.Cells["steady"] = fmt.Sprint(sum(c.Requests))
-		}
+	if counts := i.Requests[checks.Creation]; counts != nil {
+		w.Cells["requests"] = strings.TrimSuffix(fmt.Sprintf("%.1f", float64(sum(counts))/10), ".0")
 	}
-	if n := len(m.Memory); n > 0 && m.Memory[n-1].MyWebs > 0 { // in steady state with some MyWebs, not with none
-		w.Cells["memory"] = fmt.Sprint((m.Memory[n-1].RSS + miB/2) / miB)
+	if counts := i.Requests[checks.SteadyState]; counts != nil {
+		w.Cells["steady"] = fmt.Sprint(sum(counts))
 	}
 }
 
@@ -118,21 +103,6 @@ func sum(counts map[string]int) (n int) {
 		n += c
 	}
 	return n
-}
-
-// notesOn are the notes on checks and on the benchmark about unknown results of an implementation.
-func (r *Report) notesOn(name string) (notes []string) {
-	all := r.Notes
-	if r.Bench != nil {
-		all = slices.Concat(all, r.Bench.Notes)
-	}
-	for _, n := range all {
-		if strings.Contains(n, name+" was not measured") || strings.HasPrefix(n, name+": it does not report in its status") ||
-			slices.Contains(r.Notes, n) && strings.HasPrefix(n, name+": ") {
-			notes = append(notes, n)
-		}
-	}
-	return notes
 }
 
 // Print writes the table and the notes.

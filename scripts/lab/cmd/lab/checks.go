@@ -34,6 +34,7 @@ func suiteCommands() []*cobra.Command {
 	return []*cobra.Command{
 		suiteCommand("conformance", "Check the 14 behaviours of MyWeb", checks.Behaviours),
 		suiteCommand("faults", "Disturb the operator in every way of the catalogue", checks.Faults),
+		suiteCommand("budget", "Count the requests of ten MyWebs, and compare with scripts/lab/myweb/budget.yaml", checks.Requests),
 		suiteCommand("crash", "Kill the operator after every write, in every combination", nil),
 	}
 }

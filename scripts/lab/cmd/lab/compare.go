@@ -19,7 +19,6 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/webpage"
-	"example.com/operator-workshop/scripts/lab/benchmark"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -27,14 +26,12 @@ import (
 )
 
 func compareCommand() *cobra.Command {
-	var impls, parts string
+	var impls string
 	cmd := &cobra.Command{Use: "compare", Short: "Examine and measure implementations side by side, and write a report",
 		Args: cobra.NoArgs}
 	implFlag(cmd, &impls)
 	var fast bool
 	cmd.Flags().BoolVar(&fast, "fast", false, "only the fast subset of the checks")
-	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
-		" (default: all)")
 	var named bool
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if named = impls != ""; named {
@@ -49,7 +46,7 @@ func compareCommand() *cobra.Command {
 		return err
 	}
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
-		r, err := l.compare(ctx, fast, words(parts))
+		r, err := l.compare(ctx, fast)
 		if err != nil {
 			return err
 		}
@@ -59,9 +56,6 @@ func compareCommand() *cobra.Command {
 		}
 		if fast {
 			r.Commands[0] += " FAST=1"
-		}
-		if parts != "" {
-			r.Commands[0] += " PARTS=" + parts
 		}
 		if err := write(r, "out"); err != nil {
 			return err
@@ -81,18 +75,8 @@ func compareCommand() *cobra.Command {
 // onlyByNameLimit is the time limit for each half of the checks of an implementation that runs only by name.
 const onlyByNameLimit = 15 * time.Minute
 
-// measures are the options of the benchmark. With an implementation that runs only by name, it leaves out thousands of
-// MyWebs, which would take hours.
-func (l *lab) measures(fast bool, parts []string) benchmark.Options {
-	o := benchmark.Options{Root: l.root, Implementations: l.impls, Memory: benchmark.Sizes, Parts: parts, Report: progress}
-	if fast || slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName }) {
-		o.Memory = []int{0, 100}
-	}
-	return o
-}
-
-// compare runs the checks of all families, and then the benchmark.
-func (l *lab) compare(ctx context.Context, fast bool, parts []string) (*report.Report, error) {
+// compare runs the checks of all families, and then, on a machine without other work, counts requests.
+func (l *lab) compare(ctx context.Context, fast bool) (*report.Report, error) {
 	r := &report.Report{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}
 	for _, i := range l.impls {
 		r.Impls = append(r.Impls, report.Implementation{Name: i.Name, Title: i.Title})
@@ -118,13 +102,21 @@ func (l *lab) compare(ctx context.Context, fast bool, parts []string) (*report.R
 	}
 	r.Families = families(l.impls, outcomes)
 	fmt.Println("== numbers")
-	r.Notes = e.notes
-	r.Bench, err = benchmark.Run(ctx, l.measures(fast, parts))
-	r.Took = time.Since(r.Date)
-	return r, err
+	counts, err := l.examine(ctx, &e, []part{{checks.Requests(), false}}, func(implementation, outcome.Result) {})
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range l.impls {
+		for _, o := range counts[i.Name] {
+			r.Impls[n].Requests = o.Requests
+		}
+		if r.Impls[n].Static, err = report.StaticOf(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	r.Notes, r.Took = e.notes, time.Since(r.Date)
+	return r, nil
 }
-
-func progress(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) }
 
 // families groups outcomes by family.
 func families(impls []implementation, outcomes map[string][]outcome.Result) []report.Family {

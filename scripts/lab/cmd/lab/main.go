@@ -41,6 +41,6 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(suiteCommands()...)
 	root.AddCommand(checksCommand(), mutantsCommand(), fastCommand())
-	root.AddCommand(benchmarkCommand(), budgetCommand(), compareCommand(), waysCommand(), judgeCommand(), upCommand(), downCommand())
+	root.AddCommand(compareCommand(), waysCommand(), judgeCommand(), upCommand(), downCommand())
 	return root
 }

@@ -100,6 +100,7 @@ type T struct {
 	did      string // the last act before the first failure
 	reaction string // of the operator to it
 	skipped  string
+	counts   map[string]map[string]int
 	cleanups []func()
 	faults   []*proxy.Fault
 }
@@ -130,6 +131,16 @@ func (t *T) fail(at int, reason string) {
 func (t *T) Fatalf(format string, args ...any) {
 	t.Errorf(format, args...)
 	runtime.Goexit()
+}
+
+// Counted adds the numbers of requests of a phase to the result, whatever the verdict.
+func (t *T) Counted(phase string, requests map[string]int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = map[string]map[string]int{}
+	}
+	t.counts[phase] = requests
 }
 
 // Must ends the check when err is not nil; doing describes the attempt.
@@ -321,7 +332,7 @@ func (t *T) do() (o outcome.Result) {
 	<-done
 	o = t.check.outcome(outcome.Passed, "")
 	o.Seconds = outcome.Seconds(time.Since(begin))
-	o.Namespace, o.At, o.End, o.Did, o.Reaction = t.Namespace, t.at, end, t.did, t.reaction
+	o.Namespace, o.At, o.End, o.Did, o.Reaction, o.Requests = t.Namespace, t.at, end, t.did, t.reaction, t.counts
 	switch {
 	case len(t.failures) > 0:
 		o.Verdict, o.Reason, o.Evidence = outcome.Failed, strings.Join(t.failures, "\n"), t.evidence()

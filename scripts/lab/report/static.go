@@ -1,4 +1,4 @@
-package benchmark
+package report
 
 import (
 	"cmp"
@@ -17,26 +17,27 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// static records the properties of the programs that need no running program.
-func (b *bench) static(ctx context.Context) error {
-	for n, i := range b.Implementations {
-		s := &b.result.Implementations[n].Static
-		var err error
-		if s.BinaryBytes, err = sizeOf(i); err != nil {
-			return err
-		}
-		if s.Permissions, err = permissionsOf(i); err != nil {
-			return err
-		}
-		if i.Folder == "" {
-			b.note("%s: its source is not known, so that its lines are not counted.", i.Name)
-			continue
-		}
-		if err := s.count(ctx, i); err != nil {
-			return err
-		}
+// Static has the properties of a program that need no running program.
+type Static struct {
+	// BinaryBytes is the size of all programs that an image must contain.
+	BinaryBytes int64 `json:"binaryBytes"`
+	// Permissions counts the verbs on resources that the roles grant; "all" without a role.
+	Permissions string `json:"permissions"`
+	// Written counts lines that are neither blank nor only a comment, without tests and generated files, and Files the
+	// files with these lines; both are 0 when the source is unknown.
+	Written int `json:"written"`
+	Files   int `json:"files"`
+}
+
+// StaticOf returns the properties of an implementation that is built.
+func StaticOf(ctx context.Context, i impl.Implementation) (s Static, err error) {
+	if s.BinaryBytes, err = sizeOf(i); err != nil {
+		return s, err
 	}
-	return nil
+	if s.Permissions, err = permissionsOf(i); err != nil || i.Folder == "" {
+		return s, err
+	}
+	return s, s.count(ctx, i)
 }
 
 // sizeOf is the size of all programs that an image must contain.
