@@ -20,8 +20,7 @@ endif
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
-	ready restore new-chapter \
-	stages compare conformance crash faults mutants lab examine tools tools-envtest
+	ready restore stages compare conformance crash faults mutants lab examine tools tools-envtest
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,10 +112,7 @@ bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
 exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
 	@$(WORKSHOP) exercises-verify --ch "$$CH" $(if $(filter-out 0,$(FAST)),--fast)
 
-# For instructors, and for authors of a chapter.
-new-chapter: ## Begin a chapter: make new-chapter NAME=07-something
-	@$(WORKSHOP) new-chapter "$$NAME"
-
+# For instructors.
 kind-up: ## Create the kind cluster (needs Docker)
 	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_up; \
 	printf "\nTo use it in this terminal:\n\nexport KUBECONFIG=%q\nexport PATH=%q:\"\$$PATH\"\n" "$$KUBECONFIG" "$$root/bin"'

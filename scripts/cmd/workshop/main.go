@@ -87,7 +87,7 @@ func command() *cobra.Command {
 		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), bundleEditorCommand(), translationsCommand(),
 		kindTestCommand(), chaptersCommand(),
 		labCommand(), examineCommand(), stagesCommand(), requestsCommand(), writesCommand(), watchCommand(), lensCostCommand(), freezeCommand(),
-		packCommand(), fromBundleCommand(), serveCommand(), readyCommand(), openCommand(), newChapterCommand())
+		packCommand(), fromBundleCommand(), serveCommand(), readyCommand(), openCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root
 }

@@ -216,3 +216,20 @@ func TestACopyNamesItsOwnPackages(t *testing.T) {
 		t.Errorf("after sync: %v", err)
 	}
 }
+
+// The commands of CONTRIBUTING.md make a chapter that is found and compiles.
+func TestANewChapterIsACopy(t *testing.T) {
+	root := t.TempDir()
+	checkout := filepath.Join("..", "..", "..")
+	testkit.Must(t, os.CopyFS(filepath.Join(root, "00-env"), os.DirFS(filepath.Join(checkout, "00-env"))))
+	_, text, _ := strings.Cut(testkit.Read(t, filepath.Join(checkout, "CONTRIBUTING.md")), "\n## A new chapter\n")
+	_, text, _ = strings.Cut(text, "```sh\n")
+	commands, _, _ := strings.Cut(text, "```")
+	testkit.Run(t, root, "bash", "-ec", commands)
+	if dir, err := Page(root, "07"); err != nil || dir != "07-something" {
+		t.Errorf("CH=07 is %q, %v", dir, err)
+	}
+	testkit.Run(t, filepath.Join(root, "07-something"), "go", "vet", "-mod=readonly", "./...")
+	testkit.Must(t, os.RemoveAll(filepath.Join(root, "00-env"))) // nothing of the source is used
+	testkit.Run(t, filepath.Join(root, "07-something"), "go", "vet", "-mod=readonly", "./...")
+}
