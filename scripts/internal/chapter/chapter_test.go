@@ -229,7 +229,9 @@ func TestANewChapterIsACopy(t *testing.T) {
 	if dir, err := Page(root, "07"); err != nil || dir != "07-something" {
 		t.Errorf("CH=07 is %q, %v", dir, err)
 	}
-	testkit.Run(t, filepath.Join(root, "07-something"), "go", "vet", "-mod=readonly", "./...")
-	testkit.Must(t, os.RemoveAll(filepath.Join(root, "00-env"))) // nothing of the source is used
-	testkit.Run(t, filepath.Join(root, "07-something"), "go", "vet", "-mod=readonly", "./...")
+	dir := filepath.Join(root, "07-something")
+	if module := testkit.Run(t, dir, "go", "list", "-m"); strings.TrimSpace(module) != "example.com/operator-workshop/07-something" {
+		t.Errorf("the module is %s", module)
+	}
+	testkit.Run(t, dir, "go", "vet", "-mod=readonly", "./...")
 }
