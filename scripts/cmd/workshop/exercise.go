@@ -396,9 +396,11 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbose bool) (exercise.Report, error) {
 	p := checkProgress{out: os.Stdout, isTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	c.Judge.Waiting = p.waiting
-	c.Known = func(own []exercise.Verdict) {
-		t.PrintOwn(os.Stdout, own, verbose)
-		p.verdict.Store(true)
+	if !verbose {
+		c.Known = func(own []exercise.Verdict) {
+			t.PrintOwn(os.Stdout, own, false)
+			p.verdict.Store(true)
+		}
 	}
 	defer p.end()
 	if t.bug != nil {

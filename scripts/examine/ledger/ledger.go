@@ -154,8 +154,8 @@ type version struct {
 	at              int
 }
 
-// A delivery names a user and the namespace of the events that it got.
-type delivery struct{ user, namespace string }
+// A delivery names a user, and the namespace and the resource of events that it got; empty means any.
+type delivery struct{ user, namespace, resource string }
 
 // New returns an empty ledger. A nil clock means the system's clock.
 func New(clock func() time.Time) *Ledger {
@@ -342,12 +342,12 @@ func (l *Ledger) Newest() int {
 	return l.order
 }
 
-// Delivered is the newest event about a namespace that a user got, except about the ConfigMap that the cluster creates in
-// it; an empty record when there was none.
-func (l *Ledger) Delivered(user, namespace string) loop.Record {
+// Delivered is the newest event about a resource in a namespace that a user got, except about the ConfigMap that the
+// cluster creates in each; an empty record when there was none. An empty namespace or resource means any.
+func (l *Ledger) Delivered(user, namespace, resource string) loop.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.events[delivery{user, namespace}]
+	return l.events[delivery{user, namespace, resource}]
 }
 
 // coalesce is how long Await waits for more changes before it counts again, because a count reads the whole ledger.
@@ -370,10 +370,14 @@ func (l *Ledger) Await(ctx context.Context, n int, matches ...Match) error {
 	}
 }
 
-// AwaitQuiet returns when, for the given time, no matching entry was open, began, or ended. Watches that continue do
-// not count as open.
+// AwaitQuiet returns when, for the given time from now on, no matching entry was open, began, or ended. Watches that
+// continue do not count as open.
 func (l *Ledger) AwaitQuiet(ctx context.Context, window time.Duration, matches ...Match) error {
-	begin := l.now() // AwaitQuiet knows nothing about the time before
+	return l.AwaitQuietSince(ctx, l.now(), window, matches...)
+}
+
+// AwaitQuietSince is AwaitQuiet that counts from an earlier moment on.
+func (l *Ledger) AwaitQuietSince(ctx context.Context, begin time.Time, window time.Duration, matches ...Match) error {
 	for {
 		last, open := l.lastSign(matches)
 		if begin.After(last) {

@@ -174,3 +174,22 @@ func TestAwaitQuiet(t *testing.T) {
 		t.Errorf("quiet after %v: %v", time.Since(ended), err)
 	}
 }
+
+// TestDelivered asks for the newest event of a resource and namespace, of a resource, and of any.
+func TestDelivered(t *testing.T) {
+	l := New(nil)
+	for n, event := range []struct{ resource, namespace, name string }{
+		{"pods", "a", "first"}, {"services", "a", "second"}, {"pods", "b", "third"}, {"pods", "a", ofEachNamespace}} {
+		watch := l.Begin("op", wire.Request{Verb: wire.Watch, Resource: event.resource}, nil)
+		l.Deliver(watch, []wire.Event{{Type: "ADDED", Object: wire.Object{Namespace: event.namespace, Name: event.name}}})
+		if l.Newest() != 2*n+2 {
+			t.Errorf("%v is number %d", event, l.Newest())
+		}
+	}
+	for want, key := range map[string]delivery{
+		"first": {"op", "a", "pods"}, "second": {"op", "a", ""}, "third": {"op", "", ""}, "": {"op", "b", "services"}} {
+		if got := l.Delivered(key.user, key.namespace, key.resource).Name; got != want {
+			t.Errorf("%v: %q, want %q", key, got, want)
+		}
+	}
+}

@@ -74,7 +74,10 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 		}.With(watch.Peer)
 		r = l.shown(r, event.Type == "MODIFIED")
 		if !l.bounded && event.Name != ofEachNamespace {
-			l.events[delivery{watch.User, event.Namespace}] = r
+			for _, namespace := range []string{"", event.Namespace} {
+				l.events[delivery{watch.User, namespace, ""}] = r
+				l.events[delivery{watch.User, namespace, watch.FullResource()}] = r
+			}
 		}
 		l.record(watch, r)
 	}

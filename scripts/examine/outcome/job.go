@@ -7,6 +7,8 @@ type Job struct {
 	// Program is an executable file.
 	Program string   `json:"program"`
 	Checks  []string `json:"checks"`
+	// Then are checks that run when all of Checks have passed.
+	Then []string `json:"then,omitempty"`
 	// Of is an operator of the list, whose roles, arguments and webhooks the program gets; Rights is "all" when the
 	// program may do everything nevertheless. Without Of the program has none of these, and may do everything.
 	Of     string `json:"of,omitempty"`

@@ -1,9 +1,12 @@
 package supervisor
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -100,6 +103,32 @@ func raisePriority() {
 // members returns the descendants of this process. As a subreaper it has no other processes to end.
 func (f *family) members() []process {
 	return descendants(table(), os.Getpid())
+}
+
+// asleep reports whether every thread of a process and of its descendants waits for a timer or for input. A thread that
+// runs, or that waits for a processor, is not asleep.
+func asleep(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	if err != nil || len(threads) == 0 {
+		return false
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(filepath.Join(thread, "stat"))
+		state := bytes.LastIndexByte(stat, ')') + len(" S")
+		if err != nil || state >= len(stat) || stat[state] != 'S' {
+			return false
+		}
+		children, err := os.ReadFile(filepath.Join(thread, "children"))
+		if err != nil {
+			return false // it has ended, or the kernel does not list the children
+		}
+		for _, child := range strings.Fields(string(children)) {
+			if n, err := strconv.Atoi(child); err != nil || !asleep(n) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // tick is the unit of times in /proc: USER_HZ of the kernel's interface, on every architecture that Go supports.

@@ -17,6 +17,9 @@ func dieWithParent(*syscall.SysProcAttr) {}
 func setKernelLimits(int)                {}
 func raisePriority()                     {}
 
+// asleep reports false: this system does not show the states of threads.
+func asleep(int) bool { return false }
+
 // orphansOf finds none: an orphan is not a child of this process.
 func orphansOf([]process, map[int]bool) []process { return nil }
 

@@ -207,6 +207,11 @@ func (p *Process) Running() bool {
 	}
 }
 
+// Asleep reports whether every thread of the process and of its descendants waits for a timer or for input. A process that
+// waits for a processor, because the machine is busy, is not asleep. Asleep reports false on a system that does not show
+// the states of threads.
+func (p *Process) Asleep() bool { return p.Running() && asleep(p.pid) }
+
 // Exit waits for the end of the process and describes it.
 func (p *Process) Exit() Exit {
 	<-p.ended

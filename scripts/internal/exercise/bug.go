@@ -213,7 +213,7 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (Report, error) {
 			return err
 		}
 		main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
-		job := Job{Name: "bug", Checks: append(slices.Clone(b.planted.CaughtBy), outcome.Fast), Of: b.planted.Of,
+		job := Job{Name: "bug", Checks: b.planted.CaughtBy, Then: []string{outcome.Fast}, Of: b.planted.Of,
 			Rights: b.planted.Rights, Folder: c.Dir(e)}
 		if !bytes.Equal(original[crdFile], files[crdFile]) {
 			job.CRD = filepath.Join(c.Dir(e), crdFile)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -105,23 +106,52 @@ func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 	}
 }
 
-// TestOwnVerdictsComeTogether: the lab reports checks in the order of their ends.
-func TestOwnVerdictsComeTogether(t *testing.T) {
-	var got []string
-	c, r := Course{Known: func(all []Verdict) {
-		for _, v := range all {
-			got = append(got, v.Check)
+// TestTheCardComesFirst: the lab reports checks in the order of their ends. The card needs all verdicts of the exercise's
+// own check, or those up to the first failure.
+func TestTheCardComesFirst(t *testing.T) {
+	for want, test := range map[string]struct {
+		arrive []string
+		failed string
+	}{
+		"a b c": {arrive: []string{"earlier", "b", "a", "c"}},
+		"a b":   {arrive: []string{"c", "b", "a"}, failed: "b c"},
+		"a":     {arrive: []string{"b", "a"}, failed: "a b"},
+		"":      {arrive: []string{"b", "c"}, failed: "b"},
+	} {
+		var got []string
+		c, r := Course{Known: func(all []Verdict) {
+			for _, v := range all {
+				got = append(got, v.Check)
+			}
+		}}, Report{}
+		each := c.known([]string{"a", "b", "c"}, time.Now(), &r)
+		for n, check := range test.arrive {
+			if len(got) > 0 {
+				t.Errorf("%v: after %v there is a card: %v", test.arrive, test.arrive[:n], got)
+			}
+			v := Verdict{Check: check, Verdict: outcome.Passed}
+			if strings.Contains(test.failed, check) {
+				v.Verdict = outcome.Failed
+			}
+			each("reader", v)
 		}
-	}}, Report{}
-	each := c.known([]string{"a", "b"}, time.Now(), &r)
-	for _, check := range []string{"earlier", "b", "a"} {
-		if r.shown || len(got) > 0 {
-			t.Errorf("before %s: %v", check, got)
+		each("reader", Verdict{Check: "c", Verdict: outcome.Skipped}) // at most one card
+		if strings.Join(got, " ") != want || r.shown != (want != "") || (r.First > 0) != r.shown {
+			t.Errorf("%v: %v, %+v", test.arrive, got, r)
 		}
-		each("reader", Verdict{Check: check})
 	}
-	if strings.Join(got, " ") != "a b" || !r.shown || r.First == 0 {
-		t.Errorf("got %v, %+v", got, r)
+}
+
+// TestAFailureOfTheOwnCheckHidesTheOthers: a hint needs the same words whether the checks before it ran or not.
+func TestAFailureOfTheOwnCheckHidesTheOthers(t *testing.T) {
+	bad := func(check string) []Verdict { return []Verdict{{Check: check, Verdict: outcome.Failed}} }
+	good := []Verdict{{Check: "own", Verdict: outcome.Passed}}
+	for want, r := range map[string]Report{
+		"own: failed": {Own: bad("own"), Earlier: bad("earlier")}, "earlier: failed": {Own: good, Earlier: bad("earlier")}, "": {Own: good},
+	} {
+		if got := r.Failure(); strings.TrimSpace(got) != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,8 +22,7 @@ type Report struct {
 	Own, Earlier []Verdict
 	// Compile is set when the program does not compile.
 	Compile error `json:"-"`
-	// Built is how long the compiler took, First the time from then to the verdicts of the exercise's own check, Took
-	// the time to all verdicts.
+	// Built is how long the compiler took, First the time from then to the card, Took the time to all verdicts.
 	Built, First, Took time.Duration
 	// Loop are lines of the program's loop in the check that passed. Kept means that `workshop watch` has the whole
 	// loop.
@@ -37,16 +38,19 @@ func (r Report) Passed() bool {
 	return r.Compile == nil && len(r.Own) > 0 && !slices.ContainsFunc(slices.Concat(r.Own, r.Earlier), failed)
 }
 
-// Failure returns all messages about failed checks, for patterns to match.
+// Failure returns all messages about failed checks, for patterns to match: those of the exercise's own check or, when it
+// has passed, of those before it.
 func (r Report) Failure() string {
 	var text []string
 	if r.Compile != nil {
 		text = append(text, r.Compile.Error())
 	}
-	for _, v := range slices.Concat(r.Own, r.Earlier) {
-		if !v.Passed() {
-			text = append(text, v.Check+": "+string(v.Verdict), v.Reason, v.Reaction, strings.Join(v.Evidence, "\n"))
-		}
+	bad := failed(r.Own)
+	if len(bad) == 0 {
+		bad = failed(r.Earlier)
+	}
+	for _, v := range bad {
+		text = append(text, v.Check+": "+string(v.Verdict), v.Reason, v.Reaction, strings.Join(v.Evidence, "\n"))
 	}
 	return strings.Join(text, "\n")
 }
@@ -58,8 +62,7 @@ type Course struct {
 	All   []Exercise
 	// Plane starts a control plane, unless it runs, and returns its kubeconfig. The lab finds that control plane, too.
 	Plane func(context.Context) (kubeconfig string, err error)
-	// Known, when set, gets the verdicts of an exercise's own check as soon as the lab has all of them: the checks of
-	// earlier exercises take longer.
+	// Known, when set, gets the verdicts of an exercise's own check as soon as they are decided, up to the first failure.
 	Known func([]Verdict)
 	// Checks is the folder that keeps the loop of the last check of each exercise; when it is empty, no loop is kept.
 	Checks string
@@ -119,32 +122,47 @@ func (c Course) check(e Exercise, module func() error, judge func(*Report) error
 
 func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 	own, earlier := checksOf(c.All, e)
-	checks := slices.Concat(own, earlier)
-	return c.operate(ctx, e, ".", newJob("reader", "", checks, needNoStatus(checks)), own, r)
+	job := newJob("reader", "", own, needNoStatus(slices.Concat(own, earlier)))
+	job.Then = earlier
+	return c.operate(ctx, e, ".", job, own, r)
 }
 
-// operate builds the operator in the reader's files, runs the checks of a job on it, and keeps the loop of the check that
-// counts.
+// operate builds the operator in the reader's files while the lab starts, runs the checks of a job on it, and keeps the
+// loop of the check that counts.
 func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, own []string, r *Report) error {
 	scratch, err := os.MkdirTemp("", "exercise-")
 	if err != nil {
 		return ways(err)
 	}
 	defer os.RemoveAll(scratch)
-	begin := time.Now()
-	job.Program = filepath.Join(scratch, "operator")
-	err = c.Judge.Build(ctx, c.Dir(e), main, filepath.Join("work", e.folder()), job.Program)
-	if r.Built = time.Since(begin); err != nil {
-		return err
-	}
-	if _, err := c.Plane(ctx); err != nil {
-		return err
-	}
 	ledger := ""
 	if c.Checks != "" {
 		ledger = filepath.Join(scratch, "ledger.jsonl")
 	}
-	verdicts, err := c.Judge.Lab(ctx, []Job{job}, ledger, c.known(own, time.Now(), r))
+	labCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var lab *startedLab
+	var labErr error
+	var starting sync.WaitGroup
+	starting.Go(func() {
+		if _, labErr = c.Plane(labCtx); labErr == nil {
+			lab, labErr = c.Judge.startLab(labCtx, ledger)
+		}
+	})
+	begin := time.Now()
+	job.Program = filepath.Join(scratch, "operator")
+	err = c.Judge.Build(ctx, c.Dir(e), main, filepath.Join("work", e.folder()), job.Program)
+	if r.Built = time.Since(begin); err != nil {
+		cancel()
+	}
+	starting.Wait()
+	if labErr == nil && err != nil {
+		lab.end()
+	}
+	if err := cmp.Or(err, labErr); err != nil {
+		return err
+	}
+	verdicts, err := lab.run(ctx, []Job{job}, c.known(own, time.Now(), r))
 	if err != nil {
 		return err
 	}
@@ -152,22 +170,35 @@ func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, o
 	return c.keep(ctx, e, ledger, r)
 }
 
-// known passes the verdicts of an exercise's own check to Known, in the order of the experiments.
+// known passes the verdicts of an exercise's own check to Known, in the order of the experiments, as soon as they are
+// decided: all of them have passed, or the first failure is known.
 func (c Course) known(own []string, built time.Time, r *Report) func(string, Verdict) {
 	all := map[string]Verdict{}
 	return func(_ string, v Verdict) {
-		if !slices.Contains(own, v.Check) || c.Known == nil {
+		if !slices.Contains(own, v.Check) || c.Known == nil || r.shown {
 			return
 		}
-		if all[v.Check] = v; len(all) == len(own) {
-			var sorted []Verdict
-			for _, check := range own {
-				sorted = append(sorted, all[check])
-			}
+		all[v.Check] = v
+		if sorted, decided := inOrder(own, all); decided {
 			c.Known(sorted)
 			r.First, r.shown = time.Since(built), true
 		}
 	}
+}
+
+// inOrder returns the verdicts in the order of the checks, up to the first failure. They are decided when no verdict up to
+// it is missing.
+func inOrder(checks []string, all map[string]Verdict) (sorted []Verdict, decided bool) {
+	for _, check := range checks {
+		v, known := all[check]
+		if !known {
+			return sorted, false
+		}
+		if sorted = append(sorted, v); !v.Passed() {
+			return sorted, true
+		}
+	}
+	return sorted, true
 }
 
 // split separates the verdicts of an exercise's own checks from the others. Without names, all checks are its own.

@@ -1,12 +1,12 @@
 package exercise
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,29 +137,51 @@ func needNoStatus(checks []string) bool {
 	return !slices.Contains(checks, "behaviour/01-status") && !slices.Contains(checks, outcome.Behaviours)
 }
 
-// Lab runs jobs and returns the verdicts by job, in the order of its checks. Unless ledger is empty, the lab records in
-// this file the events that the programs received and the requests that they sent.
-func (j Judge) Lab(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
-	map[string][]Verdict, error) {
+// A startedLab is a lab that waits for its jobs.
+type startedLab struct {
+	judge  Judge
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.Reader
+	stderr output.Buffer
+}
+
+// startLab starts the lab, which prepares its control plane. Unless ledger is empty, the lab records in this file the
+// events that the programs received and the requests that they sent.
+func (j Judge) startLab(ctx context.Context, ledger string) (l *startedLab, err error) {
+	l = &startedLab{judge: j, cmd: j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge",
+		"--fixtures", fmt.Sprint(max(j.Fixtures, 1)), "--ledger", ledger)}
+	l.cmd.Stderr = &l.stderr
+	if l.in, err = l.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if l.out, err = l.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return l, l.cmd.Start()
+}
+
+// end ends a lab that gets no jobs.
+func (l *startedLab) end() { _ = errors.Join(l.in.Close(), l.cmd.Wait()) }
+
+// Lab runs jobs and returns the verdicts by job, in the order of its checks.
+func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
+	lab, err := j.startLab(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return lab.run(ctx, jobs, each)
+}
+
+// run is Lab in a lab that was started.
+func (l *startedLab) run(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
 	var known atomic.Int32
-	defer j.wait(func() string { return checking(int(known.Load()), jobs) }, 5*time.Second)()
-	input, err := json.Marshal(jobs)
-	if err != nil {
-		return nil, err
-	}
-	lab := j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge", "--fixtures", fmt.Sprint(max(j.Fixtures, 1)),
-		"--ledger", ledger)
-	var stderr output.Buffer
-	lab.Stdin, lab.Stderr = bytes.NewReader(input), &stderr
-	out, err := lab.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := lab.Start(); err != nil {
+	defer l.judge.wait(func() string { return checking(int(known.Load()), jobs) }, 5*time.Second)()
+	if err := errors.Join(json.NewEncoder(l.in).Encode(jobs), l.in.Close()); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return nil, err
 	}
 	all, wrong := map[string][]Verdict{}, []error{}
-	for d := json.NewDecoder(out); ; {
+	for d := json.NewDecoder(l.out); ; {
 		var line outcome.Judged
 		if d.Decode(&line) != nil {
 			break
@@ -174,16 +196,17 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, ledger string, each func(job
 			each(line.Job, line.Result)
 		}
 	}
-	err = lab.Wait()
+	err := l.cmd.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		wrong = append(wrong, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String())))
+		wrong = append(wrong, fmt.Errorf("%w: %s", err, strings.TrimSpace(l.stderr.String())))
 	}
 	for _, job := range jobs {
+		order := slices.Concat(job.Checks, job.Then)
 		slices.SortStableFunc(all[job.Name], func(a, b Verdict) int { // they arrive in the order of their ends
-			return cmp.Compare(slices.Index(job.Checks, a.Check), slices.Index(job.Checks, b.Check))
+			return cmp.Compare(slices.Index(order, a.Check), slices.Index(order, b.Check))
 		})
 		for _, check := range job.Checks {
 			if check != outcome.Fast && check != outcome.Behaviours && !slices.ContainsFunc(all[job.Name],
@@ -203,11 +226,11 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, ledger string, each func(job
 func checking(known int, jobs []Job) string {
 	all := 0
 	for _, job := range jobs {
-		if job.Specification != "" || slices.Contains(job.Checks, outcome.Fast) ||
+		if job.Specification != "" || slices.Contains(job.Checks, outcome.Fast) || slices.Contains(job.Then, outcome.Fast) ||
 			slices.Contains(job.Checks, outcome.Behaviours) {
 			return fmt.Sprintf("running the checks, %d are done", known)
 		}
-		all += len(job.Checks)
+		all += len(job.Checks) + len(job.Then)
 	}
 	return fmt.Sprintf("running check %d of %d", min(known+1, all), all)
 }

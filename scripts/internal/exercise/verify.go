@@ -188,7 +188,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 		return nil
 	}
 	print("judging %d programs", len(jobs))
-	verdicts, err := c.Judge.Lab(ctx, jobs, "", nil)
+	verdicts, err := c.Judge.Lab(ctx, jobs, nil)
 	if err != nil {
 		return err
 	}

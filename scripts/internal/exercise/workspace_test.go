@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -28,7 +29,8 @@ func newCourse(t *testing.T) Course {
 	all, err := Load(root)
 	testkit.Must(t, err)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return Course{All: all, Workspace: Workspace{Root: root, Work: filepath.Join(t.TempDir(), "work"),
+	none := func(context.Context) (string, error) { return "", errors.New("this test has no control plane") }
+	return Course{All: all, Plane: none, Workspace: Workspace{Root: root, Work: filepath.Join(t.TempDir(), "work"),
 		Now: func() time.Time { return now }},
 		Judge: Judge{Root: root, Bin: filepath.Join(root, "bin"), Env: append(os.Environ(), "GOFLAGS=-mod=readonly",
 			"GOWORK=off", "CGO_ENABLED=0")}}

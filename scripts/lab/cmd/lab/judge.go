@@ -53,10 +53,6 @@ func judgeCommand() *cobra.Command {
 		Short: "Run checks on programs: jobs come as JSON, verdicts go as JSON lines; exercises call it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var jobs []outcome.Job
-			if err := json.NewDecoder(cmd.InOrStdin()).Decode(&jobs); err != nil {
-				return fmt.Errorf("read the jobs: %w", err)
-			}
 			l, err := empty()
 			if err != nil {
 				return err
@@ -66,7 +62,7 @@ func judgeCommand() *cobra.Command {
 			if records != "" && fixtures != 1 {
 				return errors.New("--ledger: several control planes have several ledgers; leave out --fixtures")
 			}
-			return l.judge(cmd.Context(), fixtures, records, jobs, cmd.OutOrStdout())
+			return l.judge(cmd.Context(), fixtures, records, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().IntVar(&fixtures, "fixtures", fixtures,
@@ -75,8 +71,9 @@ func judgeCommand() *cobra.Command {
 	return cmd
 }
 
-// judge runs the jobs, one after the other in each fixture.
-func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []outcome.Job, out io.Writer) error {
+// judge runs the jobs, one after the other in each fixture. It starts the fixtures while the caller prepares the jobs;
+// without a job, it ends.
+func (l *lab) judge(ctx context.Context, fixtures int, records string, in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	say := func(s outcome.Judged) {
 		mu.Lock()
@@ -85,12 +82,21 @@ func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []ou
 		e.SetEscapeHTML(false)
 		_ = e.Encode(s)
 	}
-	next := make(chan outcome.Job, len(jobs))
-	for _, j := range jobs {
-		next <- j
-	}
-	close(next)
-	return l.inFixtures(ctx, fixtures, func(w *fixture.Fixture) error {
+	next, wrong := make(chan outcome.Job), error(nil)
+	go func() {
+		defer close(next)
+		var jobs []outcome.Job
+		if err := json.NewDecoder(in).Decode(&jobs); err != nil && !errors.Is(err, io.EOF) {
+			wrong = fmt.Errorf("read the jobs: %w", err)
+		}
+		for _, j := range jobs {
+			select {
+			case next <- j:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	err := l.inFixtures(ctx, fixtures, func(w *fixture.Fixture) error {
 		stop, err := copied(w, records)
 		if err != nil {
 			return err
@@ -104,6 +110,10 @@ func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []ou
 		}
 		return stop()
 	})
+	if err != nil {
+		return err // perhaps before the jobs were read
+	}
+	return wrong
 }
 
 // inFixtures calls do with each of some fixtures, at the same time.
@@ -168,22 +178,38 @@ func judged(ctx context.Context, w *fixture.Fixture, i implementation, j outcome
 	} else if j.Of != "" || !slices.ContainsFunc(j.Checks, isNoStage) {
 		o.AssumeAll() // a bug may be a missing status; a first stage has none
 	}
-	checks, outcomes, err := crash.Choose(ctx, w, o, append(stages.Checks(), checks.All()...), unfolded(j.Checks))
-	if err != nil {
-		return err
-	}
 	report := func(o outcome.Result) { say(outcome.Judged{Job: j.Name, Result: o}) }
+	first := unfolded(j.Checks)
+	then := slices.DeleteFunc(unfolded(j.Then), func(id string) bool { return slices.Contains(first, id) })
+	passed, err := passes(ctx, w, o, first, report)
+	if err == nil && passed && len(then) > 0 {
+		_, err = passes(ctx, w, o, then, report)
+	}
+	return err
+}
+
+// passes runs checks on an operator, and reports whether all of them pass.
+func passes(ctx context.Context, w *fixture.Fixture, o *suite.Operator, ids []string, report func(outcome.Result)) (bool,
+	error) {
+	checks, outcomes, err := crash.Choose(ctx, w, o, append(stages.Checks(), checks.All()...), ids)
+	if err != nil {
+		return false, err
+	}
 	for _, o := range outcomes {
 		report(o)
 	}
-	if err := o.Start(ctx); err != nil && ctx.Err() == nil { // a program that does not start can pass no check
+	if !o.Running() {
+		err = o.Start(ctx)
+	}
+	if err != nil && ctx.Err() == nil { // a program that does not start can pass no check
 		for _, c := range checks {
 			report(outcome.Result{Check: c.ID, Title: c.Title, Verdict: outcome.Failed, Reason: err.Error()})
 		}
-		return nil
+		return false, nil
 	}
-	_, err = suite.Run(ctx, w, o, checks, report)
-	return err
+	more, err := suite.Run(ctx, w, o, checks, report)
+	failed := func(o outcome.Result) bool { return !o.Passed() }
+	return !slices.ContainsFunc(slices.Concat(outcomes, more), failed), err
 }
 
 // program returns the program of a job as an implementation.

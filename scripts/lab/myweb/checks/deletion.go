@@ -15,7 +15,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// withoutCreates is how long nothing may be created for MyWebs that are being deleted.
+// withoutCreates is how long nothing may be created for MyWebs that are being deleted, unless it is certain earlier that
+// nothing is.
 const withoutCreates = 1500 * time.Millisecond
 
 func leavesNothing(t *suite.T) {
@@ -86,15 +87,16 @@ func noCreate(t *suite.T) {
 	}
 	t.Pause(fixture.DeletionObserved)
 	mark := t.Mark()
-	t.Act("a user deleted MyWebs, whose finalizers keep them, and then their ConfigMaps")
+	t.ActOn(suite.ConfigMaps, "a user deleted MyWebs, whose finalizers keep them, and then their ConfigMaps")
 	for name := range fixture.Propagations {
 		err := t.Objects(suite.ConfigMaps).Delete(t.Context(), name, metav1.DeleteOptions{})
 		if !apierrors.IsNotFound(err) { // in the foreground, the garbage collector is faster
 			t.Must(err, "delete ConfigMap "+name)
 		}
 	}
-	t.Pause(withoutCreates)
+	t.Handled(withoutCreates)
 	wantNoCreates(t, mark)
+	t.ActOn(suite.Resource, "the finalizers were taken away from the deleted MyWebs")
 	for _, release := range releases {
 		t.Must(release(t.Context()), "take the finalizer away")
 	}

@@ -60,7 +60,7 @@ func driftCorrection() (checks []suite.Check) {
 func deleted(t *suite.T, resources ...string) (mark int) {
 	port := t.NodePort()
 	web := t.Serve("web", asking(port))
-	t.AwaitQuiet(1500 * time.Millisecond) // so that a resync from before, a second away, does not count as a reaction
+	t.AwaitQuietSinceEvent(1200 * time.Millisecond) // so that a resync from before, a second away, does not count as a reaction
 	before := t.Children(web)
 	mark = t.Mark()
 	for _, k := range resources {

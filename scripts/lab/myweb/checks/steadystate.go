@@ -89,7 +89,7 @@ func unmanagedObjects(t *suite.T) {
 		t.Remove(k, "stranger")
 	}
 	t.Eventually("the operator has got all events", 0, func() error {
-		at := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace).Time
+		at := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace, "").Time
 		if at.IsZero() || time.Since(at) < time.Second {
 			return fmt.Errorf("the newest event came at %v", at)
 		}

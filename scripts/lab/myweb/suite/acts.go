@@ -24,23 +24,26 @@ import (
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
-// An act is what a user did, or the lab in the place of a user. n and mark are the newest record and the newest entry of
-// the ledger before it.
+// An act is what a user did, or the lab in the place of a user. resource is that of the changed object, if there is one.
+// n and mark are the newest record and the newest entry of the ledger before it.
 type act struct {
-	text    string
-	n, mark int
+	text, resource string
+	n, mark        int
 }
 
 // Act notes what happens next, also in the loop. The outcome of a failed check has the last act before the failure.
-func (t *T) Act(format string, args ...any) {
+func (t *T) Act(format string, args ...any) { t.ActOn("", format, args...) }
+
+// ActOn is Act for what changes objects of a resource.
+func (t *T) ActOn(resource, format string, args ...any) {
 	l, text := t.Fixture.Ledger, fmt.Sprintf(format, args...)
-	t.begin(text)
+	t.begin(text, resource)
 	l.Bypassed(l.Bypass(loop.Record{Is: loop.Note, By: loop.Program{Name: "the lab"}, Namespace: t.Namespace, Note: text}), nil)
 }
 
 // begin makes a text the last act.
-func (t *T) begin(text string) {
-	next := act{text, t.Fixture.Ledger.Newest(), t.Mark()}
+func (t *T) begin(text, resource string) {
+	next := act{text, resource, t.Fixture.Ledger.Newest(), t.Mark()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.act = next
@@ -49,9 +52,9 @@ func (t *T) begin(text string) {
 // asUser sends a request of a user, which is the last act, and records the request in the loop.
 func (t *T) asUser(text, verb, resource, name string, send func() (*unstructured.Unstructured, error)) (
 	*unstructured.Unstructured, error) {
-	t.begin(text)
-	l := t.Fixture.Ledger
 	resource, subresource, _ := strings.Cut(resource, "/")
+	t.begin(text, resource)
+	l := t.Fixture.Ledger
 	gvr := GVR(resource)
 	r := l.Bypass(loop.Record{Is: loop.Request, By: loop.Program{Name: loop.User}, Verb: verb, Group: gvr.Group,
 		Version: gvr.Version, Resource: gvr.Resource, Subresource: subresource, Namespace: t.Namespace, Name: name})
@@ -77,7 +80,7 @@ func (t *T) asUser(text, verb, resource, name string, send func() (*unstructured
 
 // reactionTo describes what the operator got and sent after an act.
 func (t *T) reactionTo(to act) string {
-	event, requests := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace), t.Requests(to.mark)
+	event, requests := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace, ""), t.Requests(to.mark)
 	got := fmt.Sprintf("got the event %s %s %s and sent no request.", event.Kind, event.Name, event.Type)
 	switch {
 	case to.text == "":

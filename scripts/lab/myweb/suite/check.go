@@ -271,13 +271,18 @@ func (t *T) Changes(after int) []ledger.Entry {
 	return t.Fixture.Ledger.Entries(t.Mine(after), ledger.Changes)
 }
 
+// steady is how long an operator must not write to be in steady state.
+const steady = 300 * time.Millisecond
+
 // AwaitQuiet returns when the operator has written nothing in the namespace for a time.
-func (t *T) AwaitQuiet(window time.Duration) {
+func (t *T) AwaitQuiet(window time.Duration) { t.quietSince(time.Now(), window) }
+
+func (t *T) quietSince(begin time.Time, window time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
 	mark := t.Mark()
 	go t.cancelWhenEndless(ctx, mark, cancel)
-	err := t.Fixture.Ledger.AwaitQuiet(ctx, window, t.Mine(0, wire.Writes...))
+	err := t.Fixture.Ledger.AwaitQuietSince(ctx, begin, window, t.Mine(0, wire.Writes...))
 	if err != nil {
 		t.mustStop(mark)
 		t.Fatalf("expected that the operator stops writing; but it does not stop writing: %v: %s", err, Lines(t.Writes(0)))

@@ -81,7 +81,7 @@ func (t *T) survey() {
 		t.Must(err, "read MyWeb web")
 		attempts := t.Fixture.Ledger.Count(t.statusWrites())
 		idle := 2 * o.patience
-		got := t.Fixture.Ledger.Delivered(o.User.Name, t.Namespace).Time
+		got := t.Fixture.Ledger.Delivered(o.User.Name, t.Namespace, "").Time
 		if attempts > 0 || len(t.Requests(0)) == 0 && got.IsZero() { // a program may be slow to start
 			idle = idleReporting
 		}
@@ -127,7 +127,7 @@ func (t *T) idle(since time.Time) time.Duration {
 			}
 		}
 	}
-	for _, at := range []time.Time{last, t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace).Time} {
+	for _, at := range []time.Time{last, t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace, "").Time} {
 		if at.After(since) {
 			since = at
 		}
@@ -173,22 +173,25 @@ func (t *T) ownsChildren(web *Web) bool {
 	})
 }
 
-// Reaction is Eventually for actions that the operator takes as soon as it sees a change. It gives up when the
-// operator has sent no requests for a while.
+// Reaction is Eventually for actions that the operator takes as soon as it sees a change. It gives up when it is certain
+// that the operator does not react, or when the operator has sent no requests for a while.
 func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 	patience := t.Operator.patience
 	if t.Operator.reports { // it may report only after waiting for others
 		patience *= 2
 	}
-	begin, looks, last := time.Now(), 0, time.Duration(0)
+	begin, looks, last, w := time.Now(), 0, time.Duration(0), waiting{}
 	t.Eventually(what, within, func() error {
 		err := observe()
+		decided := !t.Operator.reports && w.isCertain(t)
 		idle := t.idle(begin)
 		if looks++; idle < last {
 			looks = 0
 		}
 		// On a loaded machine each look takes longer, and so does the program.
-		if last = idle; err != nil && idle > patience && looks > int(patience/(2*fixture.Poll)) && !t.rollsOut() {
+		last = idle
+		decided = decided || idle > patience && looks > int(patience/(2*fixture.Poll))
+		if err != nil && decided && !t.rollsOut() {
 			t.Fatalf("expected that %s; but the operator sends nothing any more, and %v", what, err)
 		}
 		return err
@@ -201,6 +204,7 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 	if t.Operator.reports {
 		return t.Await(name, what, within, (*Web).Is)
 	}
+	var since time.Time
 	for range 2 { // once more in steady state: an object that the operator will still change may look served
 		t.Reaction("the children of MyWeb "+name+" are as its spec wants them", within, func() (err error) {
 			if web, err = t.Get(name); err != nil {
@@ -219,7 +223,10 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 			}
 			return RolledOut(c.Deployment)
 		})
-		t.AwaitQuiet(300 * time.Millisecond)
+		if since.IsZero() {
+			since = time.Now()
+		}
+		t.quietSince(since, steady)
 	}
 	return web
 }

@@ -115,7 +115,12 @@ func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
 
 // AwaitGone returns when an object is gone.
 func (t *T) AwaitGone(resource, name string, within time.Duration) {
-	t.Eventually(resource+" "+name+" is gone", within, func() error {
+	t.Eventually(resource+" "+name+" is gone", within, t.isGone(resource, name))
+}
+
+// isGone returns an error unless an object is gone.
+func (t *T) isGone(resource, name string) func() error {
+	return func() error {
 		_, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil:
@@ -124,7 +129,7 @@ func (t *T) AwaitGone(resource, name string, within time.Duration) {
 			return nil
 		}
 		return err
-	})
+	}
 }
 
 // Another returns an error unless there is an object of that name with another UID.

@@ -210,7 +210,9 @@ func (t *T) Serve(name string, spec WebSpec) *Web {
 // Settled returns the MyWeb when it is completed and the operator is in steady state.
 func (t *T) Settled(name string) *Web {
 	web := t.Completed(name)
-	t.AwaitQuiet(300 * time.Millisecond)
+	if t.Operator.reports { // without a report, the operator is in steady state already
+		t.AwaitQuiet(steady)
+	}
 	return web
 }
 
@@ -319,9 +321,15 @@ func (t *T) children(name string) (*Children, error) {
 	return c, errors.Join(errs[:]...)
 }
 
-// Gone returns when none of the children of that name exists.
+// Gone returns when none of the children of that name exists. The garbage collector deletes a child that has an owner;
+// without an owner, only the operator can.
 func (t *T) Gone(name string) {
 	for _, k := range Kinds {
+		o, err := t.Objects(k).Get(t.ctx, name, metav1.GetOptions{})
+		if err == nil && len(o.GetOwnerReferences()) == 0 {
+			t.Reaction(k+" "+name+" is gone", 0, t.isGone(k, name))
+			continue
+		}
 		t.AwaitGone(k, name, t.limit(20*time.Second, t.Operator.owns))
 	}
 }
