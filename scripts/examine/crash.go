@@ -100,7 +100,8 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 		}
 	}()
 	stop := t.supervise()
-	defer func() { _ = stop() }() // the last line returns the error of a run without another
+	defer func() { _ = stop() }()   // the last line returns the error of a run without another
+	mark := t.fixture.Ledger.Mark() // an earlier write is for the sample of an earlier trial, if the samples have no namespace
 	if err := t.create(); err != nil {
 		return f, false, err
 	}
@@ -114,8 +115,8 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 		return f, false, err
 	}
 	fired = !slices.ContainsFunc(faults, func(fault *proxy.Fault) bool { return fault.Fired() == 0 })
-	if twice := sequence.CreatedTwice(t.writes(0)); twice != "" {
-		return failed("%s was created twice", twice).with(lines(t.writes(0))...), fired, nil
+	if twice := sequence.CreatedTwice(t.writes(mark)); twice != "" {
+		return failed("%s was created twice", twice).with(lines(t.writes(mark))...), fired, nil
 	}
 	return passed("ended as undisturbed"), fired, stop()
 }

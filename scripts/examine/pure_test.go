@@ -216,6 +216,27 @@ func TestChildrenOf(t *testing.T) {
 	}
 }
 
+func TestCreated(t *testing.T) {
+	entry := func(verb string, served ...int) ledger.Entry {
+		return ledger.Entry{Request: wire.Request{Verb: verb, Resource: "configmaps"}, Served: served}
+	}
+	for name, test := range map[string]struct {
+		write ledger.Entry
+		want  bool
+	}{
+		"a create":                             {entry("create", 201), true},
+		"a create of what exists":              {entry("create", 409), false},
+		"a create that the lab refused":        {entry("create"), false},
+		"an apply that created":                {entry("apply", 201), true},
+		"an apply of what exists":              {entry("apply", 200), false},
+		"a create that was sent a second time": {entry("create", 201, 409), true},
+	} {
+		if got := created([]ledger.Entry{test.write}); (len(got) == 1) != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestLeaves(t *testing.T) {
 	fields := object(
 		t, `{"f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:ownerReferences": {".": {}, 'k:{"uid":"1"}': {}}},
