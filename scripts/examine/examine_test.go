@@ -43,6 +43,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			[]string{"steady-state", "drift", "permissions"}, "drift permissions", []string{"update deployments.apps"}},
 		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state",
 			[]string{"apply greetings.test.example.com/status every"}},
+		"children that it polls": {[]string{"FAULT=polls"}, []string{"steady-state"}, "steady-state",
+			[]string{"it reads without a watch: configmaps, deployments.apps, services"}},
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
 			[]string{"**failed**: a deleted configmaps/hello comes back: "}},
 		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission", []string{
@@ -55,6 +57,9 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			[]string{"for a sample that has a deletion timestamp"}},
 		"an unsorted list, in which other values stand in each run": {[]string{"FAULT=flips"}, []string{"restart"}, "restart",
 			[]string{"1 writes over an object that was as it should be"}},
+		"an object of another user that it takes": {[]string{"FAULT=adopts"}, []string{"ownership"}, "ownership",
+			[]string{"configmaps/hello that has no owner stays](#names-that-are-taken): the operator changed it",
+				"**passed**: an object with the name of configmaps/hello that has another owner stays"}},
 		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas",
 			[]string{"two replicas both write"}},
 	})
@@ -387,8 +392,8 @@ func TestWhatItWasGiven(t *testing.T) {
 	if err := os.WriteFile(given, []byte(object), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := greeting(build(t))
-	s.Needs = []string{given}
+	s := greeting(build(t), "FAULT=adopts")
+	s.Needs, s.Role = []string{given}, nil
 	report, err := Run(t.Context(), s, Options{Only: []string{"deletion", "drift", "many"}, Progress: t.Logf})
 	if err != nil {
 		t.Fatal(err)
@@ -422,6 +427,50 @@ func TestWhatItWasGivenIsDeleted(t *testing.T) {
 	say := "it deleted what was there before the sample: configmaps/hello"
 	if page := report.Markdown(); !strings.Contains(page, say) {
 		t.Errorf("the page does not say that the given ConfigMap is gone:\n%s", page)
+	}
+}
+
+// TestAnObjectThatItDeletes has the same operator without the ConfigMap: the lab creates it.
+func TestAnObjectThatItDeletes(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=clears")
+	s.Role = nil // of the test operator it has no permission to delete
+	report, err := Run(t.Context(), s, Options{Only: []string{"ownership"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := "configmaps/hello that has no owner stays](#names-that-are-taken): the operator deleted it"
+	if page := report.Markdown(); !strings.Contains(page, say) {
+		t.Errorf("the page does not say that the object was deleted:\n%s", page)
+	}
+}
+
+// TestATimeTravel has operators that delete the children of a sample that is being deleted, as an API server that lags
+// shows them.
+func TestATimeTravel(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	for fault, want := range map[string]string{
+		"FAULT=sweeps": "**failed**: [recovers from an API server that lags: an earlier sample is being deleted there]" +
+			"(#api-faults): it deleted what exists, by what it read of an earlier time: configmaps/hello",
+		"FAULT=sweeps-own": "**passed**: recovers from an API server that lags: an earlier sample is being deleted there: " +
+			"4 of its lists were answered as of an earlier time",
+	} {
+		s := greeting(program, fault)
+		s.Role = nil // of the test operator it has no permission to delete
+		report, err := Run(t.Context(), s, Options{Only: []string{"faults"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := report.Markdown(); (report.Count(Failed) > 0) != (fault == "FAULT=sweeps") || !strings.Contains(page, want) {
+			t.Errorf("%s: the page does not say %q:\n%s", fault, want, page)
+		}
 	}
 }
 
@@ -470,6 +519,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"the operator does not stop writing"}},
 		"an annotation with the generation costs little": {[]string{"FAULT=numbered"}, []string{"spec"}, "spec",
 			[]string{"only annotations differ from the first state"}},
+		"a taken name that nobody hears of": {[]string{"FAULT=overlooks"}, []string{"ownership"}, "ownership",
+			[]string{"it stayed; neither the status nor an event reports it; as undisturbed"}},
 		"progress in memory": {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			[]string{"each of many samples costs more than a single sample"}},
@@ -500,6 +551,10 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"one replica sent all"}},
 		"as it is, in a cluster with policies, and with a port that the cluster chose before": {nil,
 			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
+		"objects that others own, or nobody": {nil, []string{"ownership"}, "",
+			[]string{"configmaps/hello that has no owner stays: it stayed", "configmaps hello already exists, and is not its own"}},
+		"it works at intervals, from its cache": {[]string{"FAULT=resyncs"}, []string{"steady-state"}, "",
+			[]string{"no request in"}},
 		"a lock in a ConfigMap": {[]string{"FAULT=old-lock"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
 		"its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",

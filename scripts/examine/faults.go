@@ -59,6 +59,9 @@ func apiFaults(r *run) error {
 			all = append(all, disturbance{w.name, w.fast, func(t *trial) (Finding, error) { return t.watchesLost(w) }})
 		}
 		all = append(all, disturbance{"watches that freeze", false, (*trial).watchesFrozen})
+		for _, p := range pasts {
+			all = append(all, disturbance{p.name, p.fast, func(t *trial) (Finding, error) { return t.lags(p) }})
+		}
 	}
 	for _, f := range writeFaults {
 		all = append(all, disturbance{f.name, f.fast, func(t *trial) (Finding, error) { return t.writesFail(f) }})
@@ -66,15 +69,23 @@ func apiFaults(r *run) error {
 	if hasChild { // at the end, because watches begin again only some time later
 		all = append(all, disturbance{"an API server that is killed and restarted", false, (*trial).apiServerKilled})
 	}
+	for n := range all {
+		all[n].name = "recovers from " + all[n].name
+	}
+	return r.each("faults", all)
+}
+
+// each carries out those disturbances for which there is time.
+func (r *run) each(what string, all []disturbance) error {
 	left := 0
 	for _, d := range all {
 		if r.target.Fast && !d.fast || r.late() {
 			left++
-		} else if err := r.check("recovers from "+d.name, d.run); err != nil {
+		} else if err := r.check(d.name, d.run); err != nil {
 			return err
 		}
 	}
-	r.leftOut("faults", left, len(all))
+	r.leftOut(what, left, len(all))
 	return nil
 }
 

@@ -129,6 +129,9 @@ var experiments = []experiment{
 	{"deletion", "Deletion", 3, "Objects that stay behind cost money and block the name. " +
 		"Others set owner references and leave deletion to the garbage collector; a finalizer is for objects outside the " +
 		"cluster.", deletion},
+	{"ownership", "Names that are taken", 3,
+		"Two programs can want an object of the same name. Others look for the controller of an existing object, leave an " +
+			"object that they do not own, and report the conflict in the status.", ownership},
 	{"faults", "API faults", 10,
 		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
 			"with exponential backoff, for each object separately.", apiFaults},

@@ -206,6 +206,9 @@ func steadyState(r *run) error {
 		if t.period == 0 && period >= time.Second {
 			t.run.period = period
 		}
+		if polled := t.unwatched(only(found, wire.Get, wire.List)); len(polled) > 0 {
+			most += "; it reads without a watch: " + strings.Join(polled, ", ")
+		}
 		return failed("%d requests in %v, %d of them writes: %s", len(found), window, len(only(found, wire.Writes...)),
 			most).with(lines(found)...), nil
 	})

@@ -2,6 +2,7 @@ package examine
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"time"
 
@@ -119,4 +120,17 @@ func (t *trial) apiServerKilled() (Finding, error) {
 		how = "the operator ended and was started again"
 	}
 	return passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds()), nil
+}
+
+// unwatched are the resources of children, among those of some reads, of which the operator has no open watch.
+func (t *trial) unwatched(reads []ledger.Entry) (names []string) {
+	for _, c := range t.children {
+		what := ledgerName(c)
+		watch := ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}, Resources: []string{what}}
+		if !slices.Contains(names, what) && len(t.fixture.Proxy.Streams(watch)) == 0 &&
+			slices.ContainsFunc(reads, func(e ledger.Entry) bool { return e.FullResource() == what }) {
+			names = append(names, what)
+		}
+	}
+	return names
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // An Action is the action of a rule on a request. The functions below make actions.
@@ -109,6 +110,29 @@ func Call(f func(x *Exchange) Action) Action {
 // Freeze keeps watches open and withholds their events, until the rule is released or they are cut.
 func Freeze() Action {
 	return Action{name: "freeze", lasting: true, stream: func(s *Stream, f *Fault) { s.freeze(f) }}
+}
+
+// Past answers a list as of an earlier resource version, as a server that lags does. The client must accept any version
+// (resourceVersion=0): a list that asks for the newest version is never stale. A watch that accepts any version begins
+// at the earlier one; Freeze keeps its client there. A watch that asks for a list as well (sendInitialEvents) is
+// refused, as by a server without that feature, because its answer is never stale. Past calls stale for each list. It is
+// possible only Before.
+func Past(version string, stale func()) Action {
+	return Call(func(x *Exchange) Action {
+		query, isList := x.Query(), x.Entry().Verb == wire.List
+		if query.Get("sendInitialEvents") == "true" {
+			return Refuse(http.StatusUnprocessableEntity, 0)
+		}
+		if query.Get("resourceVersion") != "0" {
+			return Action{}
+		}
+		query.Set("resourceVersion", version)
+		if isList {
+			query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+			stale()
+		}
+		return Action{}
+	})
 }
 
 // reply replaces the API server's answer.

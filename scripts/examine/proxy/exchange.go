@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -25,6 +26,7 @@ type Exchange struct {
 	// keepsBody is set for a known client. The body of another client goes to the API server as it arrives.
 	keepsBody bool
 	token     bool // the API server may accept the client
+	query     url.Values
 	body      []byte
 	copies    int     // how often the request is sent again after the first time
 	answer    *Answer // of the API server, or in its place
@@ -49,6 +51,9 @@ func (x *Exchange) Context() context.Context { return x.ctx }
 // Entry is the current ledger entry of the request.
 func (x *Exchange) Entry() ledger.Entry { return x.proxy.ledger.Entry(x.id) }
 
+// Query are the parameters of the request. A rule that acts before the request is forwarded may change them.
+func (x *Exchange) Query() url.Values { return x.query }
+
 // RequestBody is the body that the client sent. It must not be changed.
 func (x *Exchange) RequestBody() []byte { return x.body }
 
@@ -67,8 +72,12 @@ func (x *Exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	x.query = out.URL.Query()
 	if err := x.meet(Before); err != nil {
 		return nil, err
+	}
+	if changed := x.query.Encode(); changed != out.URL.Query().Encode() {
+		out.URL.RawQuery = changed
 	}
 	if !x.made {
 		if err := x.forward(out); err != nil {

@@ -53,6 +53,33 @@ func TestDropAfter(t *testing.T) {
 	}
 }
 
+// TestPast has a list as of an earlier time, and reads that no server answers with an earlier state.
+func TestPast(t *testing.T) {
+	l := newLab(t)
+	version, stale := l.configMap("a").ResourceVersion, 0
+	l.configMap("b")
+	f := l.proxy.Add(proxy.Rule{Do: proxy.Past(version, func() { stale++ }),
+		Match: ledger.Match{Verbs: []string{wire.List, wire.Watch}, Resources: []string{"configmaps"}}})
+	count := func(asked string) int {
+		list, err := l.kube.CoreV1().ConfigMaps(l.namespace).List(t.Context(), metav1.ListOptions{ResourceVersion: asked,
+			FieldSelector: "metadata.name!=kube-root-ca.crt"})
+		l.must(err)
+		return len(list.Items)
+	}
+	if any, newest := count("0"), count(""); any != 1 || newest != 2 || stale != 1 {
+		t.Errorf("a list of any version has %d objects, one of the newest %d; %d were stale", any, newest, stale)
+	}
+	_, err := l.kube.CoreV1().ConfigMaps(l.namespace).Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true),
+		AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("a watch with a list: %v", err)
+	}
+	f.Release()
+	if n := count("0"); n != 2 {
+		t.Errorf("later a list of any version has %d objects", n)
+	}
+}
+
 // TestDropIsOneStream drops a request while a watch is open on the same connection.
 func TestDropIsOneStream(t *testing.T) {
 	l := newLab(t)

@@ -48,6 +48,19 @@ func (r *reconciler) create(ctx context.Context, gvr schema.GroupVersionResource
 	return err
 }
 
+// poll reads a child past the cache.
+func (r *reconciler) poll(gvr schema.GroupVersionResource, name cache.ObjectName) (*unstructured.Unstructured, error) {
+	list, err := r.client.Resource(gvr).Namespace(name.Namespace).List(context.Background(),
+		metav1.ListOptions{FieldSelector: "metadata.name=" + name.Name})
+	if err == nil && len(list.Items) == 0 {
+		err = apierrors.NewNotFound(gvr.GroupResource(), name.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &list.Items[0], nil
+}
+
 // makeSecret makes a Secret for a Greeting with the name more.
 func (r *reconciler) makeSecret(ctx context.Context, name cache.ObjectName) error {
 	if r.fault != secretive || name.Name != "more" {

@@ -78,12 +78,16 @@ const (
 	publishes       = "publishes"        // its IngressClass has no namespace in its name, and is never deleted
 	replaces        = "replaces"         // it ignores changes of its children, and in the next reconcile replaces their labels
 	listsAll        = "lists-all"        // each reconcile lists the ConfigMaps of all namespaces, past the cache
+	polls           = "polls"            // it reads its children at intervals, and does not watch them
 	ticks           = "ticks"            // all work is done at intervals, and writes what has not changed
 	begins          = "begins"           // its status has no condition, and the children follow some seconds later
 	hangs           = "hangs"            // a reconcile makes all children, and then does not end
 	creates         = "creates"          // each reconcile creates the children, without looking whether they exist
 	huge            = "huge"             // its pods fit on no node
 	clears          = "clears"           // it deletes a ConfigMap of another owner that has the name of its child
+	adopts          = "adopts"           // it applies a child over an object that is not its own
+	sweeps          = "sweeps"           // it deletes the children of a Greeting that is being deleted, by their names
+	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
 
@@ -99,6 +103,7 @@ const (
 	trails      = "trails"       // some seconds after the creation it writes to the ConfigMap once more
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
+	sweepsOwn   = "sweeps-own"   // as sweeps, with the UIDs of the children that it has read
 	oldLock     = "old-lock"     // it keeps a lock of a leader election in a ConfigMap
 	listensLate = "listens-late" // it listens some time after its start
 	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
@@ -121,8 +126,8 @@ const (
 	byHost      = "by-host"      // its name in the lease is that of its machine, which is a pod's name in a cluster
 )
 
-// resyncPeriod is the period of the fault resyncs.
-const resyncPeriod = 8 * time.Second
+// periods are those of the faults that work at intervals.
+var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -249,6 +254,9 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) || fault == ticks {
 			handler = cache.ResourceEventHandlerFuncs{}
 		}
+		if gvr != greetings && fault == polls {
+			continue
+		}
 		informer := factory.ForResource(gvr)
 		if fault == selects && gvr != greetings {
 			informer = selected.ForResource(gvr)
@@ -261,8 +269,8 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		f.Start(ctx.Done())
 		f.WaitForCacheSync(ctx.Done())
 	}
-	if fault == resyncs || fault == ticks {
-		go resync(ctx, r.listers[greetings], enqueue)
+	if period, ok := periods[fault]; ok {
+		go resync(ctx, period, r.listers[greetings], enqueue)
 	}
 	go func() { <-ctx.Done(); queue.ShutDown() }()
 	return r.work(ctx, queue)
@@ -300,8 +308,8 @@ func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimiting
 }
 
 // resync enqueues every Greeting at intervals, until ctx ends.
-func resync(ctx context.Context, all cache.GenericLister, enqueue func(any)) {
-	for tick := time.NewTicker(resyncPeriod); ; {
+func resync(ctx context.Context, period time.Duration, all cache.GenericLister, enqueue func(any)) {
+	for tick := time.NewTicker(period); ; {
 		select {
 		case <-ctx.Done():
 			return

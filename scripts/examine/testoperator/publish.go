@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -51,6 +52,28 @@ func (r *reconciler) withdraw(ctx context.Context, name cache.ObjectName) error 
 		return nil
 	}
 	return err
+}
+
+// sweep deletes the children of a Greeting that is being deleted.
+func (r *reconciler) sweep(ctx context.Context, greeting *unstructured.Unstructured) (errs error) {
+	if r.fault != sweeps && r.fault != sweepsOwn || greeting == nil {
+		return nil
+	}
+	for _, gvr := range children {
+		options := metav1.DeleteOptions{}
+		if r.fault == sweepsOwn {
+			have, err := r.get(gvr, cache.MetaObjectToName(greeting))
+			if err != nil || !metav1.IsControlledBy(have, greeting) {
+				continue
+			}
+			options.Preconditions = metav1.NewUIDPreconditions(string(have.GetUID()))
+		}
+		err := r.client.Resource(gvr).Namespace(greeting.GetNamespace()).Delete(ctx, greeting.GetName(), options)
+		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			errs = errors.Join(errs, err)
+		}
+	}
+	return errs
 }
 
 // ask looks up the Service of a Greeting, which only a cluster knows by its name.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +46,9 @@ func greetingsOf(object any) (names []cache.ObjectName) {
 }
 
 func (r *reconciler) get(gvr schema.GroupVersionResource, name cache.ObjectName) (*unstructured.Unstructured, error) {
+	if r.fault == polls && gvr != greetings {
+		return r.poll(gvr, name)
+	}
 	object, err := r.listers[gvr].Get(name.String())
 	if err != nil {
 		return nil, err
@@ -56,7 +60,7 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	greeting, err := r.get(greetings, name)
 	if apierrors.IsNotFound(err) ||
 		err == nil && greeting.GetDeletionTimestamp() != nil && r.fault != ignoresDeletion {
-		return r.withdraw(ctx, name)
+		return errors.Join(r.withdraw(ctx, name), r.sweep(ctx, greeting))
 	} else if err != nil {
 		return err
 	}
@@ -280,8 +284,8 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	have, err := r.get(gvr, cache.MetaObjectToName(want))
 	key := gvr.Resource + " " + cache.MetaObjectToName(want).String()
 	switch {
-	case err == nil && (r.fault == named || r.fault == shares) && !isOfSameOwner(have, want):
-		return errors.New("another Greeting owns it")
+	case err == nil && r.fault != adopts && isForeign(have, want):
+		return fmt.Errorf("%s %s already exists, and is not its own", gvr.Resource, want.GetName())
 	case err == nil && r.changed[key]:
 		return errChanged
 	case err != nil && !apierrors.IsNotFound(err):
@@ -312,9 +316,14 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	return err
 }
 
-func isOfSameOwner(a, b *unstructured.Unstructured) bool {
-	x, y := metav1.GetControllerOf(a), metav1.GetControllerOf(b)
-	return x == nil || x.UID == y.UID
+// isForeign reports whether an object with the name of a child has another controller, or none and another creator.
+func isForeign(have, want *unstructured.Unstructured) bool {
+	if owner := metav1.GetControllerOf(have); owner != nil {
+		return owner.UID != metav1.GetControllerOf(want).UID
+	}
+	return !slices.ContainsFunc(have.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == "testoperator"
+	})
 }
 
 // contains reports whether every value in want is in have.
@@ -355,7 +364,7 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 			ready, reason = "True", "Available"
 		}
 	}
-	if failed != nil {
+	if failed != nil && r.fault != overlooks {
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
 	if failed != nil && r.fault == vague {

@@ -1,0 +1,147 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/proxy"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// A past makes a sample that is ready now, and returns a resource version at which it was not.
+type past struct {
+	name string
+	make func(t *trial) (version string, err error)
+	fast bool
+}
+
+var pasts = []past{
+	{"an API server that lags: an earlier sample is being deleted there", (*trial).afterADeletion, true},
+	{"an API server that lags: the children do not exist there yet", (*trial).beforeItsChildren, false},
+}
+
+// afterADeletion returns a version at which an earlier sample with this name was being deleted.
+func (t *trial) afterADeletion() (string, error) {
+	if err := t.serve(); err != nil {
+		return "", err
+	}
+	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
+	if err != nil {
+		return "", err
+	}
+	if err := t.samples().Delete(t.ctx, t.target.sample.GetName(), metav1.DeleteOptions{}); err != nil {
+		return "", err
+	}
+	u, err := t.sample()
+	if err := errors.Join(err, release(t.ctx), t.eventually(20*time.Second, t.nothingLeft)); err != nil {
+		return "", err
+	}
+	return u.GetResourceVersion(), t.serve()
+}
+
+// beforeItsChildren returns a version at which the sample had no children.
+func (t *trial) beforeItsChildren() (string, error) {
+	hold := t.fixture.Proxy.Add(proxy.Rule{Name: "hold", Do: proxy.Hold(), Match: ledger.Match{
+		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: wire.Writes, Except: ledger.Housekeeping}})
+	defer hold.Release()
+	if err := t.create(); err != nil {
+		return "", err
+	}
+	u, err := t.sample()
+	if err != nil {
+		return "", err
+	}
+	hold.Release()
+	return u.GetResourceVersion(), t.await(40 * time.Second)
+}
+
+// lags restarts the operator on an API server that knows an earlier version, and lets the server catch up. A list that
+// asks for the newest version is never stale.
+func (t *trial) lags(p past) (Finding, error) {
+	version, err := p.make(t)
+	if err != nil {
+		return Finding{}, err
+	}
+	before, err := t.uids()
+	if err != nil {
+		return Finding{}, err
+	}
+	t.operator.Kill()
+	var stale atomic.Int32
+	reads := ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.List, wire.Watch}}
+	lag := t.fixture.Proxy.Add(proxy.Rule{Name: "lag", Match: reads, Do: proxy.Past(version, func() { stale.Add(1) })})
+	defer lag.Release()
+	reads.Verbs = []string{wire.Watch}
+	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(), Match: reads})
+	defer freeze.Release()
+	mark := t.fixture.Ledger.Mark()
+	if err := t.operator.start(t.ctx); err != nil {
+		return Finding{}, err
+	}
+	w, err := t.watch(time.Now(), mark)
+	if err != nil {
+		return Finding{}, err
+	}
+	lag.Release()
+	freeze.Release()
+	begin, caughtUp := time.Now(), t.fixture.Ledger.Mark()
+	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return t.notRecovered("40 s after the server had caught up", caughtUp, err), nil
+	}
+	lost, err := t.replaced(before)
+	if err != nil {
+		return Finding{}, err
+	}
+	twice, err := t.leftBehind()
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case len(lost) > 0:
+		return failed("it deleted what exists, by what it read of an earlier time: %s", strings.Join(lost, ", ")).
+			with(lines(t.writes(mark))...), nil
+	case len(twice) > 0:
+		return failed("it created what exists a second time: %s", strings.Join(twice, ", ")).with(lines(t.writes(mark))...), nil
+	case stale.Load() == 0:
+		return passed("each of its lists asks for the newest version, so no server can answer it with an older one"), nil
+	}
+	return passed("%d of its lists were answered as of an earlier time; %v; as undisturbed %.1f s after the server had "+
+		"caught up", stale.Load(), w, time.Since(begin).Seconds()), nil
+}
+
+// uids are those of the sample and its children.
+func (t *trial) uids() (map[child]types.UID, error) {
+	all := map[child]types.UID{}
+	for _, c := range append(t.owns(), t.own()) {
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("get %s: %w", c, err)
+		}
+		all[c] = u.GetUID()
+	}
+	return all, nil
+}
+
+// replaced are the objects of before that have been deleted, also if they were created again.
+func (t *trial) replaced(before map[child]types.UID) (names []string, err error) {
+	now, err := t.uids()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	for c := range before {
+		if now[c] != before[c] {
+			names = append(names, c.String())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

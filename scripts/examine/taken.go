@@ -1,0 +1,153 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/examine/ledger"
+)
+
+// ownership creates an object with the name of a child before the sample, as another user or program does.
+func ownership(r *run) error {
+	var all []disturbance
+	seen := map[schema.GroupVersionResource]bool{}
+	for _, c := range byKind(r.owns()) {
+		if seen[c.GVR] || c.Cluster || c.Namespace != "" || r.bodyOf(c) == nil {
+			continue
+		}
+		seen[c.GVR] = true
+		for _, owner := range []string{"another owner", "no owner"} {
+			all = append(all, disturbance{fmt.Sprintf("an object with the name of %s that has %s stays", c, owner),
+				len(seen) == 1, func(t *trial) (Finding, error) { return t.taken(c, owner == "another owner") }})
+		}
+	}
+	if len(all) == 0 {
+		r.add("an object with the name of a child stays", skipped("the lab has seen no creation of a child in the namespace of "+
+			"the sample"))
+	}
+	return r.each("names that are taken", all)
+}
+
+// bodyOf is the object that the operator sent to create a child in an undisturbed run; nil when the lab does not have it.
+func (r *run) bodyOf(c child) map[string]any {
+	r.creationsMu.Lock()
+	defer r.creationsMu.Unlock()
+	for _, s := range r.creations {
+		if s.what == ledgerName(c) && s.name == c.Name {
+			return s.object
+		}
+	}
+	return nil
+}
+
+// taken creates the sample while an object that is not the operator's has the name of a child.
+func (t *trial) taken(c child, owned bool) (Finding, error) {
+	uid, remove, err := t.takeName(c, owned)
+	defer remove()
+	if err != nil {
+		return skipped("the lab cannot create such an object: %v", err), nil
+	}
+	mark := t.fixture.Ledger.Mark()
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	w, err := t.watch(time.Now(), mark)
+	if err != nil {
+		return Finding{}, err
+	}
+	reported, where, _ := t.reacts(c, t.reportsConflict)
+	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	switch touched := t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes,
+		ledger.Match{Resources: []string{ledgerName(c)}, Name: c.Name}); {
+	case err != nil && !apierrors.IsNotFound(err):
+		return Finding{}, err
+	case err != nil || now.GetUID() != uid:
+		return failed("the operator deleted it").with(lines(touched)...), nil
+	case len(touched) > 0:
+		return failed("the operator changed it; its owner references are now %s", text(now.GetOwnerReferences())).
+			with(lines(touched)...), nil
+	}
+	remove()
+	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+		return t.notRecovered("1 minute after its name was free", mark, err), nil
+	}
+	back := fmt.Sprintf("as undisturbed %.1f s after its name was free", time.Since(begin).Seconds())
+	switch {
+	case w.hot():
+		return failed("a hot loop: %v, without exponential backoff; %s", w, back).with(lines(w.entries)...), nil
+	case !reported:
+		return failed("it stayed; neither the status nor an event reports it; %s", back).with(where), nil
+	}
+	return passed("it stayed; %v; %s; %s", w, where, back), nil
+}
+
+// takeName creates an object with the name of a child, and with a field that has another value. Its owner is another
+// object, or none. The function removes what takeName has created.
+func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err error) {
+	const owner = "examine-owner"
+	owners := t.fixture.Kube.CoreV1().ConfigMaps(t.namespace)
+	remove = func() {
+		ctx := context.WithoutCancel(t.ctx)
+		_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		_ = owners.Delete(ctx, owner, metav1.DeleteOptions{})
+	}
+	u := (&unstructured.Unstructured{Object: t.bodyOf(c)}).DeepCopy()
+	kind, err := t.mapper.KindFor(c.GVR)
+	if err != nil {
+		return uid, remove, err
+	}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(t.namespace)
+	u.SetOwnerReferences(nil)
+	u.SetFinalizers(nil)
+	if owned {
+		o, err := owners.Create(t.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: owner}}, metav1.CreateOptions{FieldManager: somebody})
+		if err != nil {
+			return uid, remove, err
+		}
+		u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(o,
+			corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
+	}
+	u, err = t.at(c).Create(t.ctx, u, metav1.CreateOptions{FieldManager: somebody})
+	if err != nil {
+		return uid, remove, errors.New(apiMessage(err))
+	}
+	for _, p := range t.fields[c] {
+		if p[0].field == "metadata" {
+			continue
+		}
+		if pointer, _, err := t.disturb(c, p); err != nil || pointer != "" {
+			return u.GetUID(), remove, err
+		}
+	}
+	return u.GetUID(), remove, nil
+}
+
+// reportsConflict looks for a report in the sample's status, and in events about the sample. A sample without a status
+// need not report anything.
+func (t *trial) reportsConflict() (found bool, where string) {
+	u, err := t.sample()
+	if err != nil {
+		return false, err.Error()
+	}
+	if err := isReady(t.target.Ready, u); err != nil && u.Object["status"] != nil {
+		return true, "the status reports that it is not ready: " + shortened(err.Error(), 200)
+	}
+	for path := range t.state {
+		if strings.HasPrefix(path, t.own().String()+".status.") {
+			return t.reports("already")
+		}
+	}
+	return true, "its samples have no status"
+}
