@@ -62,6 +62,9 @@ func (r Report) printHelp(w io.Writer, e Exercise) {
 		outcome.Wrap(w, "  ", e.Sayf("%d more checks failed; they often follow from the first.", more))
 	}
 	where := e.Path()
+	if bad := failed(r.Own); len(bad) > 0 && bad[0].Check == "crd" {
+		where = filepath.Join(filepath.Dir(where), "types.go") // the CRD is made from it
+	}
 	if IsBug(e.ID) {
 		where = "work/bug; `make bug` says in which order. `make solution` shows the fault."
 	}

@@ -144,7 +144,8 @@ export class Exercises {
         t("Watch the last check step by step")), " ", task.verdict.passed ? t("✓ passed") : t("✗ failed"),
         ` ${task.verdict.check}`));
     }
-    if (task.passed && next && next.id !== task.id) {
+    const isListed = progress.exercises.some((one) => one.id === task.id); // after the capstone no exercise follows
+    if (task.passed && isListed && next && next.id !== task.id) {
       section.append(this.action(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise", does: "" }));
     }
     return section;
