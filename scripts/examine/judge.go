@@ -109,12 +109,15 @@ func (j *judged) steps(watching context.Context) error {
 		return err
 	}
 	j.current = experiment{id: "ready"}
+	begin := time.Now()
 	if err := j.undisturbed(); j.ctx.Err() != nil {
 		return j.ctx.Err()
 	} else if err != nil {
 		return j.fail(staysReady, err)
 	}
-	j.add(staysReady, passed("it does, also after a restart of the operator"))
+	ready := passed("it does, also after a restart of the operator")
+	ready.Took = time.Since(begin)
+	j.add(staysReady, ready)
 	rest := []experiment{experimentOf("drift"), {id: "spec", share: 4, run: j.fieldsReach},
 		{id: "condition", share: 1, run: j.conditions}, experimentOf("deletion"), experimentOf("restart"),
 		experimentOf("steady-state")}

@@ -96,6 +96,10 @@ func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	if line := c.NextLine(find(t, c, "04.2"), State{Exercise: "04.3"}); !strings.HasPrefix(line, "Next: 04.3 ") {
 		t.Errorf("after 04.2: %q", line)
 	}
+	w, _ := Capstone.named("a write that the API server refuses", `"error": "write it: Note.example.com \"a\" is invalid: spec: no \"x\""}`)
+	if !strings.Contains(w.Hint, `Note a that`) || !strings.Contains(w.Hint, `spec: no \"x\". Each`) {
+		t.Errorf("the hint is %q", w.Hint)
+	}
 	all := []Verdict{{Check: "crd", Verdict: "passed"}, {Check: "drift", Verdict: "passed"}, {Check: "restart", Verdict: "passed"}}
 	if v := counting(all, Capstone); v.Check != "drift" {
 		t.Errorf("the loop of a pass is that of %s", v.Check)

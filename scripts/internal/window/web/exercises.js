@@ -42,6 +42,7 @@ function cardOf(card) {
  * @property {import("./dom.js").Run} program runs the reader's program in its terminal
  * @property {(id: string) => void} replay
  * @property {() => void} back shows the exercises
+ * @property {(progress: Progress) => void} progress receives the progress, each time it was read
  */
 
 export class Exercises {
@@ -81,6 +82,7 @@ export class Exercises {
     if (!answer.ok) return this.fail(await answer.text());
     /** @type {Progress} */
     const progress = await answer.json();
+    this.doors.progress(progress);
     const here = progress.exercises.find((one) => !one.passed && this.page.startsWith(one.chapter + "/"));
     this.id ||= progress.current || here?.id || progress.next || progress.exercises[0]?.id || "";
     const task = await load(`/exercises/${encodeURIComponent(this.id)}`);

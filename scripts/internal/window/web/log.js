@@ -18,12 +18,15 @@ export class Log {
   constructor() {
     this.whole = false; // the reader wants whole lines
     this.shortened = false; // a line was shortened
-    this.reset();
-  }
-
-  reset() {
     this.decoder = new TextDecoder();
     this.rest = ""; // the beginning of a log line
+    this.inTrace = false;
+  }
+
+  /** Begins anew: the server sends all output again. */
+  reset() {
+    this.decoder = new TextDecoder();
+    this.rest = "";
     this.inTrace = false;
   }
 
