@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,10 +22,14 @@ import (
 
 // statements has the words of a hint, and a test of them.
 var statements = map[string]func(*testing.T, client.WithWatch){
-	"For an equal status the API server stores nothing and sends no event": equalStatus,
-	"status is a subresource, and r.Update would not change it":            statusByUpdate,
-	"its clusterIP is immutable":                                           immutableIP,
-	"(GenerationChangedPredicate) ignores writes of a status":              generationOfStatus,
+	"For an equal status the API server stores nothing and sends no event":                       equalStatus,
+	"status is a subresource, and r.Update would not change it":                                  statusByUpdate,
+	"its clusterIP is immutable":                                                                 immutableIP,
+	"(GenerationChangedPredicate) ignores writes of a status":                                    generationOfStatus,
+	"created children that were there already. The API server refuses that":                      secondCreate,
+	"Without a FieldOwner the API server refuses it":                                             applyWithoutOwner,
+	"The API server refuses a new finalizer on an object that is being deleted":                  lateFinalizer,
+	"While an object has finalizers, the API server answers a deletion with a deletionTimestamp": lateFinalizer,
 }
 
 func TestStatementsOfHints(t *testing.T) {
@@ -112,4 +117,38 @@ func generationOfStatus(t *testing.T, c client.WithWatch) {
 	if web.Generation == before {
 		t.Error("a change of the spec has the same generation")
 	}
+}
+
+func secondCreate(t *testing.T, c client.WithWatch) {
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "twice", Namespace: "default"}}
+	testenv.Must(t, c.Create(t.Context(), child.DeepCopy()))
+	if err := c.Create(t.Context(), child); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the second create: %v", err)
+	}
+}
+
+func applyWithoutOwner(t *testing.T, c client.WithWatch) {
+	child := corev1ac.ConfigMap("applied", "default").WithData(map[string]string{"a": "b"})
+	if err := c.Apply(t.Context(), child); err == nil || !strings.Contains(err.Error(), "fieldManager") {
+		t.Errorf("without an owner: %v", err)
+	}
+	testenv.Must(t, c.Apply(t.Context(), child, client.FieldOwner("test")))
+}
+
+// lateFinalizer deletes an object that has a finalizer: it stays, with a time, and gets no other finalizer.
+func lateFinalizer(t *testing.T, c client.WithWatch) {
+	web := newWeb(t, c)
+	web.Finalizers = []string{"example.com/first"}
+	testenv.Must(t, c.Update(t.Context(), web))
+	testenv.Must(t, c.Delete(t.Context(), web))
+	testenv.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+	if web.DeletionTimestamp.IsZero() {
+		t.Error("it has no deletionTimestamp")
+	}
+	web.Finalizers = append(web.Finalizers, "example.com/second")
+	if err := c.Update(t.Context(), web); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		t.Errorf("a second finalizer: %v", err)
+	}
+	web.Finalizers = nil
+	testenv.Must(t, c.Update(t.Context(), web))
 }

@@ -72,7 +72,7 @@ var patterns = []pattern{
 		"Other operators watch what they create (Owns)."},
 	{"drift", "is gone from", Costs, "it replaces the whole object: additions by others are lost",
 		"Other operators apply or patch the fields that they set."},
-	{"drift", "costs no write", Little, "it writes at each event, even when nothing differs",
+	{"drift", "causes no write", Little, "it writes at each event, even when nothing differs",
 		"Other operators compare the fields that they set."},
 	{"drift", "stayed changed", Choice,
 		"it compares a hash of its input, or only some fields: changes of other fields stay",

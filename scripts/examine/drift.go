@@ -89,12 +89,12 @@ func drift(r *run) error {
 				strings.Join(labels, " or "), strings.Join(slices.Compact(children), ", ")))
 	}
 	var writes []ledger.Entry
-	err := r.check("what others add stays", func(t *trial) (f Finding, err error) {
+	err := r.check("an addition by another client stays", func(t *trial) (f Finding, err error) {
 		f, writes, err = t.addLabels()
 		return f, err
 	})
 	if err == nil && r.lastVerdict() == Passed {
-		r.none("what others add costs no write", writes, "%d writes followed when a user added a label to each child")
+		r.none("an addition by another client causes no write", writes, "%d writes followed when a user added a label to each child")
 	}
 	return err
 }
@@ -205,14 +205,17 @@ func (r *run) changeFields(c child) (Finding, error) {
 	}
 	kept := alone.kept
 	all.slowest = max(all.slowest, alone.slowest)
-	note := fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
+	note := ""
+	if all.fixed > 0 {
+		note = fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
+	}
 	if left := len(r.fields[c]) - all.changed - all.fixed; left > 0 {
 		note += fmt.Sprintf("; %d were not tried", left)
 	}
 	switch {
 	case len(kept) > 0:
-		return failed("%d of %d fields that it sets stayed changed for %v%s", len(kept), all.changed,
-			r.untilResync(r.patience(), time.Hour), note).with(said(kept)...), nil
+		return failed("%d of %d fields that it sets stayed changed for %v: %s%s", len(kept), all.changed,
+			r.untilResync(r.patience(), time.Hour), namesOf(kept), note).with(said(kept)...), nil
 	case all.changed == 0:
 		return skipped("no field was changed%s", note), nil
 	case alone.later > 0:
@@ -344,6 +347,19 @@ type changes struct {
 type keptField struct {
 	path path
 	says string
+}
+
+// namesOf are the first fields, for a message of one line.
+func namesOf(kept []keptField) string {
+	const most = 3
+	var names []string
+	for _, k := range kept[:min(len(kept), most)] {
+		names = append(names, k.path.String())
+	}
+	if len(kept) > most {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 func said(kept []keptField) (all []string) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // endedEarly is the message about a process that ended at its start.
@@ -94,13 +95,15 @@ var usageLine = regexp.MustCompile(`(?i)^\s*(usage( of)?\b|flags:|-{1,2}\w)`)
 // words are the most useful lines of a process: its first error, and the last lines.
 func words(p *fixture.Process) string { return usefulLines(p.Output()) }
 
-// usefulLines leaves out the program's help. The error is before the help or, with some libraries, behind it.
+// usefulLines leaves out the program's help, and the traces of its log: those of a panic stay. The error is before the
+// help or, with some libraries, behind it.
 func usefulLines(output string) string {
 	var all, help []string
+	panicked := strings.Contains(output, "panic")
 	for line := range strings.Lines(output) {
-		line = shortened(strings.TrimRight(line, "\r\n"), 500)
+		line = shortened(outcome.LogLine(strings.TrimRight(line, "\r\n")), 500)
 		switch {
-		case strings.TrimSpace(line) == "":
+		case strings.TrimSpace(line) == "", !panicked && outcome.IsTrace(line):
 		case len(help) > 0 || usageLine.MatchString(line):
 			help = append(help, line)
 		default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -108,11 +109,15 @@ func (j *judged) steps(watching context.Context) error {
 		return err
 	}
 	j.current = experiment{id: "ready"}
+	begin := time.Now()
 	if err := j.undisturbed(); j.ctx.Err() != nil {
 		return j.ctx.Err()
 	} else if err != nil {
-		return j.fail("a sample gets ready, and stays ready", err)
+		return j.fail(staysReady, err)
 	}
+	ready := passed("it does, also after a restart of the operator")
+	ready.Took = time.Since(begin)
+	j.add(staysReady, ready)
 	rest := []experiment{experimentOf("drift"), {id: "spec", share: 4, run: j.fieldsReach},
 		{id: "condition", share: 1, run: j.conditions}, experimentOf("deletion"), experimentOf("restart"),
 		experimentOf("steady-state")}
@@ -124,6 +129,8 @@ func (j *judged) steps(watching context.Context) error {
 	}
 	return nil
 }
+
+const staysReady = "a sample gets ready, and stays ready"
 
 // fail records a failure, and ends the experiments.
 func (j *judged) fail(title string, err error) error {
@@ -210,7 +217,7 @@ func (j *judged) schemaOf(f specification.Field) (Finding, error) {
 	for _, limit := range slices.Sorted(maps.Keys(wrong)) {
 		value := wrong[limit]
 		if _, err := j.dryRun(func(spec map[string]any) { spec[f.Name] = value }); err == nil {
-			return failed("the value %v is accepted, against %s", value, limit), nil
+			return failed("the API server accepts the value %v, although the specification has %s", value, limit), nil
 		}
 	}
 	return passed("%d wrong values are refused", len(wrong)), nil
@@ -243,17 +250,20 @@ func (j *judged) ownsAll(t *trial) (Finding, error) {
 	if p := t.operator.Process(); !p.Running() {
 		return failed("the operator %v%s", p.Exit(), words(p)), nil
 	}
-	why := "the operator wrote nothing for it"
+	why := "the operator wrote nothing for it" + words(t.operator.Process())
 	if writes := t.writes(0); len(writes) > 0 {
-		why = "the operator's last write is " + writes[len(writes)-1].String()
+		last := writes[len(writes)-1]
+		why = "the operator's last write is " + last.String()
+		if last.Code >= http.StatusBadRequest {
+			why += words(t.operator.Process())
+		}
 	}
 	for _, c := range childrenOf(t.changes(0), t.target.gvr, false) {
 		if slices.ContainsFunc(missing, func(kind string) bool { return resourceOf(kind) == c.GVR }) {
 			why = fmt.Sprintf("the operator wrote %s without an owner reference to the sample", c)
 		}
 	}
-	evidence := append(lines(t.writes(0)), strings.TrimSpace(words(t.operator.Process())))
-	return failed("%v: %s", err, why).with(evidence...), nil
+	return failed("%v: %s", err, why).with(lines(t.writes(0))...), nil
 }
 
 // without are the specified children that are not among some objects.

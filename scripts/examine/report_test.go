@@ -380,6 +380,14 @@ func TestTheErrorIsShownWithoutTheHelp(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	const log = "2026-11-28T12:00:00Z\tERROR\tReconciler error\t{\"controller\": \"x\", \"reconcileID\": \"1\", \"error\": \"no\"}\n" +
+		"sigs.k8s.io/controller-runtime/pkg/x.Start\n\t/go/controller.go:312\n"
+	if got := usefulLines(log); got != ". Its last lines:\n  2026-11-28T12:00:00Z\tERROR\tReconciler error\terror: no" {
+		t.Errorf("a log with a trace: %q", got)
+	}
+	if got := usefulLines("panic: no\n\t/work/main.go:12\n"); !strings.Contains(got, "main.go:12") {
+		t.Errorf("a panic: %q", got)
+	}
 }
 
 // A report is printed, too: a terminal obeys nothing of an operator's output or of a name in the cluster.

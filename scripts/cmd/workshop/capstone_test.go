@@ -39,7 +39,7 @@ func TestFromAPlanToAnOperator(t *testing.T) {
 	l.answers(true, "exercise --ex capstone --kind Salute", "example.com\n1\nmessage string\n\nReady", "Children, by number",
 		"The starter was put into work/capstone")
 	blocks := printed(t, testkit.Read(t, filepath.Join(l.root, kindPage, "README.md")))
-	if len(blocks) != 2 || !strings.Contains(blocks[0], specification.Example) {
+	if len(blocks) != 3 || !strings.Contains(blocks[0], specification.Example) {
 		t.Fatalf("the page has the commands %q", blocks)
 	}
 	begin := exec.CommandContext(t.Context(), "bash", "-ec", blocks[0])

@@ -386,8 +386,8 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 	if !r.Passed() {
 		return errNotPassed
 	}
-	if next, ok := c.Next(s); ok {
-		fmt.Println(next.Sayf("Next: %s: make exercise EX=%s", next.ID+" "+next.Title, next.ID))
+	if next := c.NextLine(e, s); next != "" {
+		outcome.Wrap(os.Stdout, "", next)
 	}
 	return nil
 }

@@ -127,13 +127,18 @@ func downCommand() *cobra.Command {
 	return newCommand("down", "Remove the local cluster with all its data", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			_, missing := os.Stat(w.cluster().Kubeconfig())
+			_, noChecks := os.Stat(filepath.Join(w.cluster().Kept(), "kubeconfig"))
 			if err := w.cluster().Down(cmd.Context()); err != nil {
 				return err
 			}
-			if missing != nil {
-				fmt.Println("There is no local cluster: no process of one runs, no file of one is left.")
-			} else {
+			if noChecks == nil {
+				fmt.Println("The control plane of the checks has ended.")
+			}
+			switch {
+			case missing == nil:
 				fmt.Println("The local cluster is gone: no process of it runs, no file of it is left.")
+			case noChecks != nil:
+				fmt.Println("There is no local cluster: no process of one runs, no file of one is left.")
 			}
 			return nil
 		})

@@ -113,11 +113,21 @@ var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?
 // stamp matches the time at the beginning of a line of a log.
 var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
 
+// IsTrace reports whether a line belongs to the trace of a panic or of a logger.
+func IsTrace(line string) bool { return stackLine.MatchString(line) }
+
+// LogLine returns a line of a log without the fields that name the controller, and without the quotes of JSON.
+func LogLine(line string) string { return plain(withoutController(line)) }
+
+func withoutController(line string) string {
+	return strings.TrimSuffix(whoseLog.ReplaceAllString(line, "{"), "\t{}")
+}
+
 // brief returns the first lines of some evidence, without traces and repetitions.
 func brief(lines []string) []string {
 	lines = unrepeated(slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString))
 	for n, line := range lines {
-		lines[n] = strings.TrimSuffix(whoseLog.ReplaceAllString(line, "{"), "\t{}")
+		lines[n] = withoutController(line)
 	}
 	if more := len(lines) - mostEvidence; more > 0 {
 		lines = append(lines[:mostEvidence], fmt.Sprintf("… %d more lines: VERBOSE=1", more))

@@ -3,8 +3,10 @@
 package specification
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,6 +79,9 @@ func ResourceOf(child string) Resource { return resources[child] }
 
 // Read reads a specification. Each error names the field, the reason and the fix.
 func Read(path string) (s Specification, err error) {
+	if data, err := os.ReadFile(path); err == nil && len(bytes.TrimSpace(data)) == 0 {
+		return s, fmt.Errorf("%s is empty: write a specification into it, such as this example:\n\n%s", path, Example)
+	}
 	if err := strictyaml.Read(path, &s); err != nil {
 		return s, fmt.Errorf("%w: the fields of a specification are those of this example:\n\n%s", err, Example)
 	}
@@ -140,8 +145,10 @@ func (f Field) check(at string, children []string) (errs []error) {
 	}
 	want(fieldName.MatchString(f.Name), "name", fmt.Sprintf("%q is not the name of a field", f.Name),
 		"begin with a small letter, and use letters and digits, such as pageSize")
-	want(slices.Contains(Types, f.Type), "type", fmt.Sprintf("%q is not a type that the lab knows", f.Type),
-		"choose from "+strings.Join(Types, ", "))
+	if !slices.Contains(Types, f.Type) { // limits and a default cannot be judged without a type
+		want(false, "type", fmt.Sprintf("%q is not a type that the lab knows", f.Type), "choose from "+strings.Join(Types, ", "))
+		return errs
+	}
 	want(f.Type == "integer" || f.Minimum == nil && f.Maximum == nil, "minimum, maximum", "they limit integers",
 		"remove them, or write type: integer")
 	want(f.Type == "string" || f.MaxLength == nil && f.Enum == nil, "maxLength, enum", "they limit strings",

@@ -59,6 +59,17 @@ func TestAWrongSpecification(t *testing.T) {
 	}
 }
 
+// TestAMistakeIsOneError: what follows from a wrong type is not reported, and an empty file has its own sentence.
+func TestAMistakeIsOneError(t *testing.T) {
+	_, err := Read(write(t, strings.Replace(Example, "type: string", "type: text", 1)))
+	if err == nil || strings.Count(err.Error(), "fields[0]") != 1 {
+		t.Errorf("a wrong type: %v", err)
+	}
+	if _, err := Read(write(t, "\n")); err == nil || !strings.Contains(err.Error(), " is empty: write a specification") {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
 // TestValues: the checks set them in a sample.
 func TestValues(t *testing.T) {
 	two, nine := int64(2), int64(9)

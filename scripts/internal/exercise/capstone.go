@@ -24,8 +24,8 @@ var Capstone = Exercise{ID: CapstoneID, Title: "An operator for your own kind", 
 	Story: `You have a specification, empty types, and a program that does nothing. Write the types and the operator.
 The lab makes its checks from your specification, in the order in which you build: the CRD has the fields, a sample
 gets its children, a deleted child comes back, each field reaches its child, the conditions become True, a deletion
-leaves nothing, and a restarted operator writes nothing. The first check that fails is the next step. You may change
-the specification at any time.`}
+leaves nothing, and a restarted operator writes nothing. When a check fails, the lab ends: your next step is to make this
+check pass. You may change the specification at any time.`}
 
 //go:embed capstone
 var capstoneFiles embed.FS

@@ -43,7 +43,26 @@ func sentences(v Verdict) (expected, happened string) {
 		return v.Title, strings.Join(lines[:min(len(lines), mostOfTest)], "\n")
 	}
 	expected = strings.TrimPrefix(strings.TrimPrefix(expected, "expected "), "that ")
-	return expected, strings.TrimSuffix(happened, ":")
+	return expected, strings.TrimSuffix(strings.Join(append([]string{happened}, printedOf(lines)...), "\n"), ":")
+}
+
+// printedOf returns what a program printed before its end: the error that explains it, or the last lines. A reason has
+// them below its first line.
+func printedOf(lines []string) (some []string) {
+	const most = 3
+	ownLines := lines[1:]
+	switch {
+	case strings.HasSuffix(lines[0], "Its first error:"):
+		ownLines = ownLines[:min(len(ownLines), 1)]
+	case strings.HasSuffix(lines[0], "Its last lines:"):
+		ownLines = ownLines[max(0, len(ownLines)-most):]
+	default:
+		return nil
+	}
+	for _, line := range ownLines {
+		some = append(some, strings.TrimSpace(outcome.LogLine(line)))
+	}
+	return some
 }
 
 // failureLines returns the act of a user, the expectation, and the outcome.

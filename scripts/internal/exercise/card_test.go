@@ -64,6 +64,60 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 	}
 }
 
+// TestTheCardHasTheErrorOfAProgramThatEnded: without the lines of the program, the outcome explains nothing.
+func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
+	const log = `2026-11-28T12:00:00Z	ERROR	no	{"controller": "x", "reconcileID": "1", "error": "there is \"x\""}`
+	for reason, want := range map[string]string{
+		"expected that it starts; but the operator ended with code 1. Its last lines:\n  a\n  b\n  c\n  " + log:    "the operator ended with code 1. Its last lines:\nb\nc\n2026-11-28T12:00:00Z\tERROR\tno\terror: there is \"x\"",
+		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c": "the operator ended. Its first error:\nerror: a",
+		"expected no write; but the operator sent 2:\n  create a\n  create b":                                      "the operator sent 2",
+	} {
+		if _, got := sentences(Verdict{Reason: reason}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestTheCapstoneNamesItsFilesAndWhatFollows: the CRD is made from types.go, and no exercise follows.
+func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
+	var out strings.Builder
+	Report{Own: []Verdict{{Check: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	if !strings.Contains(out.String(), "Where:       work/capstone/types.go\n") {
+		t.Errorf("%s", &out)
+	}
+	out.Reset()
+	Report{Own: []Verdict{{Check: "drift", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	if !strings.Contains(out.String(), "Where:       work/capstone/main.go\n") {
+		t.Errorf("%s", &out)
+	}
+	c := newCourse(t)
+	if line := c.NextLine(Capstone, State{}); !strings.HasPrefix(line, "Next: make examine ") {
+		t.Errorf("after the capstone: %q", line)
+	}
+	if line := c.NextLine(find(t, c, "04.2"), State{Exercise: "04.3"}); !strings.HasPrefix(line, "Next: 04.3 ") {
+		t.Errorf("after 04.2: %q", line)
+	}
+	w, _ := Capstone.named("a write that the API server refuses", `"error": "write it: Note.example.com \"a\" is invalid: spec: no \"x\""}`)
+	if !strings.Contains(w.Hint, `Note a that`) || !strings.Contains(w.Hint, `spec: no \"x\". Each`) {
+		t.Errorf("the hint is %q", w.Hint)
+	}
+	all := []Verdict{{Check: "crd", Verdict: "passed"}, {Check: "drift", Verdict: "passed"}, {Check: "restart", Verdict: "passed"}}
+	if v := counting(all, Capstone); v.Check != "drift" {
+		t.Errorf("the loop of a pass is that of %s", v.Check)
+	}
+	if all[2].Verdict = "failed"; counting(all, Capstone).Check != "restart" {
+		t.Error("the loop of a failure is not that of the failed check")
+	}
+}
+
+// TestAMessageIsShownOnce: controller-gen prints a syntax error for each of its generators.
+func TestAMessageIsShownOnce(t *testing.T) {
+	err := compileError("types.go:1:2: expected '}'\ntypes.go:3:4: expected ';'\ntypes.go:1:2: expected '}'\n", "work/capstone", errCompile)
+	if strings.Count(err.Error(), "expected '}'") != 1 || !strings.Contains(err.Error(), "types.go:3:4") {
+		t.Error(err)
+	}
+}
+
 func TestTheCardOfAPass(t *testing.T) {
 	r := Report{Own: []Verdict{{Check: "a", Title: "a child comes back", Verdict: "passed"}},
 		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}

@@ -60,10 +60,7 @@ func (c Course) NoHint(e Exercise, s State) (text string, ok bool) {
 		return "", false
 	case s.Card.Passed:
 		text = e.Sayf("%s has passed its check, so it needs no hint.", shortID(e))
-		if next, ok := c.Next(s); ok {
-			text += "\n" + next.Sayf("Next: %s: make exercise EX=%s", next.ID+" "+next.Title, next.ID)
-		}
-		return text, true
+		return strings.TrimSpace(text + "\n" + c.NextLine(e, s)), true
 	case isCompile:
 		_, messages, _ = strings.Cut(messages, "\n")
 		lines := strings.Split(strings.TrimSpace(messages), "\n")

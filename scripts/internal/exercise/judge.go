@@ -93,8 +93,12 @@ var compileLine = regexp.MustCompile(`(?m)^(\s*)(?:\./)?(\w[\w./-]*\.go):(\d+)`)
 
 // compileError returns Go's messages, with paths that can be opened, and what to do.
 func compileError(out, shown string, err error) error {
-	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"),
-		func(l string) bool { return strings.HasPrefix(l, "# ") })
+	known := map[string]bool{} // controller-gen prints a message once for each of its generators
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(l string) bool {
+		again := known[l] && compileLine.MatchString(l)
+		known[l] = true
+		return again || strings.HasPrefix(l, "# ")
+	})
 	text := compileLine.ReplaceAllString(strings.Join(lines, "\n"), "${1}"+shown+"/$2:$3")
 	switch at := compileLine.FindStringSubmatch(strings.Join(lines, "\n")); {
 	case strings.Contains(out, "missing go.sum entry"):

@@ -24,14 +24,23 @@ const mostOfLoop = 8
 // ofEachNamespace is the ConfigMap that the cluster creates in each namespace.
 const ofEachNamespace = "kube-root-ca.crt"
 
-// keep copies the loop of the check that counts from the ledger of a run: the first failed check, or the exercise's own
-// check.
+// counting returns the verdict whose loop is kept: of the first failed check, or of the exercise's own check. When an
+// operator with a specification passed, it is the return of a deleted child.
+func counting(all []Verdict, e Exercise) Verdict {
+	at := slices.IndexFunc(all, func(v Verdict) bool { return !v.Passed() })
+	if at < 0 && e.Specification != "" {
+		at = slices.IndexFunc(all, func(v Verdict) bool { return v.Check == "drift" })
+	}
+	return all[max(0, at)]
+}
+
+// keep copies the loop of the check that counts from the ledger of a run.
 func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) error {
 	all := slices.Concat(r.Own, r.Earlier)
 	if c.Checks == "" || len(all) == 0 {
 		return nil
 	}
-	counts := all[max(0, slices.IndexFunc(all, func(v Verdict) bool { return !v.Passed() }))]
+	counts := counting(all, e)
 	records, err := loop.All(ctx, ledger)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // the lab needed no control plane

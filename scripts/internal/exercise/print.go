@@ -62,6 +62,9 @@ func (r Report) printHelp(w io.Writer, e Exercise) {
 		outcome.Wrap(w, "  ", e.Sayf("%d more checks failed; they often follow from the first.", more))
 	}
 	where := e.Path()
+	if bad := failed(r.Own); len(bad) > 0 && bad[0].Check == "crd" {
+		where = filepath.Join(filepath.Dir(where), "types.go") // the CRD is made from it
+	}
 	if IsBug(e.ID) {
 		where = "work/bug; `make bug` says in which order. `make solution` shows the fault."
 	}
@@ -78,7 +81,8 @@ func (r Report) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
 	}
-	fmt.Fprintln(w, e.Sayf("The end of the loop of %s (make watch EX=%s replays all of it):", r.Own[0].Check, shortID(e)))
+	fmt.Fprintln(w, e.Sayf("The end of the loop of %s (make watch EX=%s replays all of it):", counting(r.Own, e).Check,
+		shortID(e)))
 	for _, line := range r.Loop {
 		fmt.Fprintf(w, "  %s\n", clock.ReplaceAllString(line, ""))
 	}

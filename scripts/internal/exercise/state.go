@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // State is the workshop's record of a reader's work.
@@ -97,11 +99,7 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 		s.Passed[e.ID] = c.Now().Format(time.RFC3339)
 		s.Solved = files
 	}
-	text := ""
-	if next, ok := c.Next(s); ok {
-		text = next.ID + " " + next.Title
-	}
-	card := r.Card(text)
+	card := r.Card(c.nextTitle(e, s))
 	s.Card, card.Time = &card, c.Now()
 	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
@@ -228,6 +226,31 @@ func (c Course) GoOn(e Exercise) error {
 	s.Take(e)
 	s.Begun[e.folder()] = e.ID
 	return c.SetState(s)
+}
+
+// afterCapstone is what a reader does after the capstone, whichever exercises are still open.
+var afterCapstone = translation.Mark("make examine tries faults, crashes and two replicas on your operator")
+
+// nextTitle is what a card calls the next exercise.
+func (c Course) nextTitle(e Exercise, s State) string {
+	if e.ID == CapstoneID {
+		return afterCapstone
+	}
+	if next, ok := c.Next(s); ok {
+		return next.ID + " " + next.Title
+	}
+	return ""
+}
+
+// NextLine names the next exercise and its command, or what comes after the capstone. It is empty when nothing is left.
+func (c Course) NextLine(e Exercise, s State) string {
+	if e.ID == CapstoneID {
+		return e.Sayf("Next: %s. `04-controller-runtime/exercises/kind/README.md` has the commands.", e.said.Say(afterCapstone))
+	}
+	if next, ok := c.Next(s); ok {
+		return next.Sayf("Next: %s: make exercise EX=%s", next.ID+" "+next.Title, next.ID)
+	}
+	return ""
 }
 
 // Next returns the next exercise: the exercise that was begun last until it is passed, then the first exercise after it

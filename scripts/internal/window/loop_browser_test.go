@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -255,6 +257,43 @@ func TestProgramsOfOneNameHaveTheirOwnColumns(t *testing.T) {
 	write(7)
 	says(t, ctx, ".heads", "3-own[7]")
 	says(t, ctx, ".heads", "3-own[8]")
+}
+
+// TestTheColumnOfAnEndedProgramGoes: a minute after its last record, while another program runs. A box brings it back. An
+// ended program cannot be stopped.
+func TestTheColumnOfAnEndedProgramGoes(t *testing.T) {
+	f := start(t)
+	f.Objects = func() (Reader, error) { return served, nil }
+	program := exec.CommandContext(t.Context(), "sh", "-c", "read x")
+	input, err := program.StdinPipe()
+	if err == nil {
+		err = program.Start()
+	}
+	testkit.Must(t, err)
+	id, err := process.Of(program.Process.Pid)
+	testkit.Must(t, err)
+	r := loop.Record{Is: loop.Event, Version: "v1", Resource: "services", Kind: "Service", Type: "ADDED", Namespace: "default", Name: "a"}
+	testkit.Write(t, f.Ledger, "")
+	for n, by := range []loop.Program{{Name: "first", PID: 1 << 22}, {Name: "second", PID: id.PID, Executable: id.Executable}} {
+		r.N, r.By, r.Time = n+1, by, time.Now().Add(time.Duration(n-1)*time.Hour)
+		f.append(t, r)
+	}
+	ctx := f.openLoop(t)
+	says(t, ctx, ".loop-status", "1 ended programs folded")
+	says(t, ctx, ".acts", "Stop second")
+	var heads string
+	do(t, ctx, chromedp.Text(".heads", &heads))
+	if strings.Contains(heads, "first") {
+		t.Errorf("the columns are %q", heads)
+	}
+	do(t, ctx, chromedp.Click(`//label[text()="Ended programs"]`))
+	says(t, ctx, ".heads", "first")
+	_ = input.Close()
+	_ = program.Wait()
+	eventually(t, func() (gone bool) {
+		do(t, ctx, chromedp.Evaluate(`!document.querySelector(".acts").textContent.includes("Stop ")`, &gone))
+		return gone
+	})
 }
 
 func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {

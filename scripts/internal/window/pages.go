@@ -295,6 +295,7 @@ type shown struct {
 	BodyTag    string
 	Body       template.HTML
 	Chapters   []entry
+	Route      []step
 	Background []string
 	Present    bool
 }
@@ -373,6 +374,9 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) show(w http.ResponseWriter, in spoken, view shown) {
 	view.spoken, view.Nonce, view.Present, view.Chapters = in, nonce(w), s.Present, s.pages.list(view.Page, in)
+	if s.pages.has(route[0].Page) {
+		view.Route = route
+	}
 	var whole bytes.Buffer
 	if err := layout.Execute(&whole, view); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

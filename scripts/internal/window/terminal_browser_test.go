@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // shownText is the text of the rows that the page's terminal shows.
@@ -105,4 +108,30 @@ func TestAClosedNarrowTabGivesTheWidthBack(t *testing.T) {
 	eventually(t, func() bool { return columns() != was })
 	do(t, narrow, cdppage.Close())
 	eventually(t, func() bool { return columns() == was })
+}
+
+// TestALogLineIsShort: a terminal shows the time, the level, the message and the values, and the whole line on request.
+func TestALogLineIsShort(t *testing.T) {
+	f := start(t)
+	const path = "work/log.txt"
+	testkit.Write(t, filepath.Join(f.root, path), `2026-11-28T12:00:01+01:00	INFO	Starting Controller	{"controller": "myweb", "controllerKind": "MyWeb"}
+2026-11-28T12:00:02+01:00	ERROR	Reconciler error	{"controller": "myweb", "MyWeb": {"name":"web","namespace":"default"}, "namespace": "default", "name": "web", "reconcileID": "1-2", "error": "no \"x\""}
+sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller[...]).Start.func2.2
+	/go/pkg/mod/sigs.k8s.io/controller-runtime@v0.25.2/pkg/internal/controller/controller.go:312
+{"level":"info","ts":"2026-11-28T12:00:03Z","logger":"x","msg":"Synced","count":2}
+I1128 12:00:04.123456   12345 main.go:58] "created" myweb="default/web"
+not a log line: {"level": 1}
+`)
+	ctx := f.browser(t)
+	do(t, ctx, typed("clear; cat "+filepath.Join(f.root, path)+`; printf '2026-11-28T12:00:05Z\tINFO\tunended'`))
+	waitForText(t, ctx, `12:00:01 INFO  Starting Controller
+12:00:02 ERROR Reconciler error MyWeb=default/web error=no "x"
+12:00:03 INFO  Synced count=2
+12:00:04 INFO  "created" myweb="default/web"
+not a log line: {"level": 1}
+2026-11-28T12:00:05Z    INFO    unended`)
+	do(t, ctx, chromedp.Click("#panel-page .whole-lines"))
+	waitForText(t, ctx, `"reconcileID": "1-2"`)
+	do(t, ctx, chromedp.Click("#panel-page .whole-lines"))
+	waitForText(t, ctx, "12:00:01 INFO  Starting Controller")
 }

@@ -42,6 +42,7 @@ function cardOf(card) {
  * @property {import("./dom.js").Run} program runs the reader's program in its terminal
  * @property {(id: string) => void} replay
  * @property {() => void} back shows the exercises
+ * @property {(progress: Progress) => void} progress receives the progress, each time it was read
  */
 
 export class Exercises {
@@ -81,6 +82,7 @@ export class Exercises {
     if (!answer.ok) return this.fail(await answer.text());
     /** @type {Progress} */
     const progress = await answer.json();
+    this.doors.progress(progress);
     const here = progress.exercises.find((one) => !one.passed && this.page.startsWith(one.chapter + "/"));
     this.id ||= progress.current || here?.id || progress.next || progress.exercises[0]?.id || "";
     const task = await load(`/exercises/${encodeURIComponent(this.id)}`);
@@ -144,7 +146,8 @@ export class Exercises {
         t("Watch the last check step by step")), " ", task.verdict.passed ? t("✓ passed") : t("✗ failed"),
         ` ${task.verdict.check}`));
     }
-    if (task.passed && next && next.id !== task.id) {
+    const isListed = progress.exercises.some((one) => one.id === task.id); // after the capstone no exercise follows
+    if (task.passed && isListed && next && next.id !== task.id) {
       section.append(this.action(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise", does: "" }));
     }
     return section;

@@ -17,6 +17,8 @@ const cluster = "cluster";
 // How many arrows before and after the chosen arrow are drawn.
 const before = 240;
 const after = 60;
+// How long the column of a program stays after its last record, when the program has ended.
+const keptAfterEnd = 60_000;
 
 export class Loop {
   /**
@@ -26,6 +28,7 @@ export class Loop {
   constructor(place, run) {
     this.place = place;
     this.ledger = new Ledger();
+    this.shared = this.ledger.shared();
     this.source = cluster;
     /** @type {Verdict[]} */
     this.verdicts = [];
@@ -49,6 +52,9 @@ export class Loop {
     this.player = button(t("Replay"), "R", () => this.play());
     this.reads = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
     this.leases = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
+    this.withEnded = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
+    /** @type {Set<string>} */
+    this.gone = new Set(); // the columns of programs that ended some time ago
     this.status = element("p", { class: "loop-status" });
     this.heads = element("div", { class: "heads", "aria-hidden": "true" });
     this.lines = element("div", { class: "lines", "aria-hidden": "true" });
@@ -67,7 +73,8 @@ export class Loop {
     this.place.replaceChildren(
       element("div", { class: "loop-bar" }, this.choice, this.pauser,
         button(t("◀ Step back"), "←", () => this.step(-1)), button(t("Step forward ▶"), "→", () => this.step(1)), this.player, this.comparer,
-        element("label", {}, this.reads, t("Reads")), element("label", {}, this.leases, t("Leases")), this.wide),
+        element("label", {}, this.reads, t("Reads")), element("label", {}, this.leases, t("Leases")),
+        element("label", {}, this.withEnded, t("Ended programs")), this.wide),
       this.status,
       this.comparison.place,
       element("div", { class: "loop-main" },
@@ -136,7 +143,9 @@ export class Loop {
       this.connect();
       this.since = new Date().toLocaleTimeString("en-GB");
     }
-    if (other || this.missing !== this.objects.away) this.draw();
+    const was = this.gone.size;
+    this.findGone();
+    if (other || was !== this.gone.size || this.missing !== this.objects.away) this.draw();
     this.missing = this.objects.away;
   }
 
@@ -185,10 +194,12 @@ export class Loop {
   }
 
   /**
-   * Reports whether a record is not drawn. Reads and records of leases have a box; a failure is always drawn.
+   * Reports whether a record is not drawn. Reads, records of leases, and programs that ended have a box. A failure of a
+   * program that runs is always drawn.
    * @param {Entry} entry
    */
   isFolded(entry) {
+    if (this.gone.has(this.laneOf(entry)) && !this.withEnded.checked) return true;
     return !isUnanswered(entry) && (isRead(entry) && !this.reads.checked || isLease(entry) && !this.leases.checked);
   }
 
@@ -196,6 +207,26 @@ export class Loop {
   arrows() {
     const at = this.verdict()?.at;
     return this.ledger.all.filter((entry) => !this.isFolded(entry) || entry.n === at);
+  }
+
+  /** @param {Entry} entry */
+  laneOf(entry) {
+    return entry.by?.pid && this.shared.has(nameOf(entry)) ? nameAndProcess(entry.by) : nameOf(entry);
+  }
+
+  /** Finds the programs that ended some time ago, while another one runs. */
+  findGone() {
+    this.shared = this.ledger.shared();
+    this.gone = new Set();
+    const running = new Set(this.objects.programs.map((one) => one.pid));
+    if (this.source !== cluster || running.size === 0) return;
+    const operators = this.ledger.operators();
+    /** @type {Map<string, Entry>} */
+    const newest = new Map();
+    for (const entry of this.ledger.all) if (entry.by?.pid && operators.has(nameOf(entry))) newest.set(this.laneOf(entry), entry);
+    for (const [lane, entry] of newest) {
+      if (!running.has(entry.by?.pid ?? 0) && Date.now() - timeOf(entry) > keptAfterEnd) this.gone.add(lane);
+    }
   }
 
   /** Shows the newest arrow again after a change of the list, unless the user has scrolled away from it. */
@@ -279,14 +310,12 @@ export class Loop {
 
   draw() {
     if (this.place.hidden) return;
+    this.findGone();
     const arrows = this.arrows();
     const here = this.at ? Math.max(arrows.indexOf(this.at), 0) : arrows.length - 1;
     const shown = arrows.slice(Math.max(here - before, 0), here + after);
     const operators = this.ledger.operators();
-    const shared = this.ledger.shared();
-    /** @param {Entry} entry */
-    const laneOf = (entry) => entry.by?.pid && shared.has(nameOf(entry)) ? nameAndProcess(entry.by) : nameOf(entry);
-    const lanes = [...new Set(shown.filter((entry) => operators.has(nameOf(entry))).map(laneOf))];
+    const lanes = [...new Set(shown.filter((entry) => operators.has(nameOf(entry))).map((entry) => this.laneOf(entry)))];
     const template = `var(--clock) 2fr 5fr ${"3fr ".repeat(Math.max(lanes.length - 1, 0))}.5fr`;
     this.place.style.setProperty("--lanes", template);
     this.heads.replaceChildren(...[t("users and tools"), t("API server"), ...lanes].map((name, i) => {
@@ -300,7 +329,7 @@ export class Loop {
       return line;
     }));
     const first = Math.max(here - before, 0);
-    this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes.indexOf(laneOf(entry)), first + i > here)));
+    this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes.indexOf(this.laneOf(entry)), first + i > here)));
     this.mark(shown, this.marked());
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
     this.detail.replaceChildren(this.at ? sentenceOf(this.at) : t("Choose an arrow to read what came before it."));
@@ -328,6 +357,7 @@ export class Loop {
     const words = [away, this.since && t("a new cluster, since {1}", this.since),
       arrows.length ? t("{1} at {2} of {3}", name, here + 1, arrows.length) : t("nothing has passed yet"),
       reads ? t("{1} reads folded", reads) : "", leases ? t("{1} records of leases folded", leases) : "",
+      this.gone.size && !this.withEnded.checked ? t("{1} ended programs folded", this.gone.size) : "",
       verdict ? `${verdict.passed ? t("✓ passed") : t("✗ failed")} ${verdict.check}` : "",
       verdict?.namespace ? t("in the namespace {1}", verdict.namespace) : ""];
     const text = words.filter(Boolean).join(" · ");

@@ -9,6 +9,7 @@ import { readOnly } from "./editor.js";
 import { Exercises } from "./exercises.js";
 import { Loop } from "./loop.js";
 import { drawPictures } from "./pictures.js";
+import { Route } from "./route.js";
 import { PageTerminal } from "./terminal.js";
 
 const page = document.body.dataset.page ?? "";
@@ -70,7 +71,12 @@ const exercises = new Exercises(find("#panel-exercises"), page, { inTerminal: ru
   back: () => select("exercises"), replay: (id) => {
     loop.open(id);
     showLoop();
-  } });
+  }, progress: (progress) => route?.take(progress) });
+const steps = document.getElementById("route");
+const route = steps && new Route(steps, page, async (id) => {
+  showBeside("exercises");
+  await exercises.refresh(id);
+});
 
 /**
  * @param {HTMLElement} tab
@@ -186,7 +192,8 @@ find("main").addEventListener("click", async (event) => {
   view.focus();
 });
 
-find("main").addEventListener("click", () => find(".chapters").removeAttribute("open"));
+find("main").addEventListener("click", () =>
+  document.querySelectorAll(".chapters").forEach((list) => list.removeAttribute("open")));
 const help = /** @type {HTMLDialogElement} */ (find("#help"));
 find("#keys").addEventListener("click", () => help.showModal());
 

@@ -3,6 +3,7 @@
 
 import { ask, closed, dial } from "./connection.js";
 import { element, t } from "./dom.js";
+import { Log } from "./log.js";
 import { FitAddon } from "./vendor/xterm/addon-fit.mjs";
 import { Terminal } from "./vendor/xterm/xterm.mjs";
 
@@ -47,7 +48,12 @@ export class PageTerminal {
     scheme.addEventListener("change", () => this.paint());
     this.paint();
     this.refused = element("p", { class: "refused-input", role: "alert", hidden: true });
-    place.append(this.refused);
+    this.log = new Log();
+    this.wholeLines = element("button", { type: "button", class: "whole-lines", hidden: true, "aria-pressed": "false",
+      click: () => this.showWholeLines() }, t("Whole log lines"));
+    place.append(this.refused, this.wholeLines);
+    /** @type {number | undefined} */
+    this.unended = undefined;
     this.opened = false;
     this.tried = false;
     this.connect();
@@ -89,6 +95,7 @@ export class PageTerminal {
     this.silent = true;
     socket.addEventListener("open", () => {
       this.terminal.reset();
+      this.log.reset();
       this.tried = true;
       ask();
       this.pause = 250;
@@ -111,7 +118,10 @@ export class PageTerminal {
    */
   take(data, socket) {
     if (typeof data !== "string") {
-      this.terminal.write(new Uint8Array(data), () => socket.send(JSON.stringify({ drawn: data.byteLength })));
+      this.terminal.write(this.log.take(data), () => socket.send(JSON.stringify({ drawn: data.byteLength })));
+      this.wholeLines.hidden = !this.log.shortened;
+      clearTimeout(this.unended);
+      if (this.log.rest) this.unended = setTimeout(() => this.terminal.write(this.log.flush()), 200);
       return;
     }
     const message = JSON.parse(data);
@@ -127,6 +137,14 @@ export class PageTerminal {
       this.sent = undefined;
       this.resize();
     }
+  }
+
+  /** Shows the lines of logs whole, or short again: the server sends all output again. */
+  showWholeLines() {
+    this.log.whole = !this.log.whole;
+    this.wholeLines.ariaPressed = String(this.log.whole);
+    this.socket?.close();
+    this.focus();
   }
 
   /** @param {string} keys */
