@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -277,13 +278,20 @@ func (t *terminal) run(r *run) {
 			Says: translation.Mark("Something runs in this terminal: wait for it, or press Ctrl-C there.")})
 		return
 	}
-	t.set(State{ID: r.id, Is: "running", Says: translation.Mark("It runs.")})
+	says := translation.Mark("It runs.")
+	if compiles.MatchString(r.text) {
+		says = translation.Mark("It runs: Go compiles first, which takes some minutes the first time.")
+	}
+	t.set(State{ID: r.id, Is: "running", Says: says})
 	if !t.idle {
 		t.waiting = r
 		return
 	}
 	t.write(r)
 }
+
+// compiles matches commands of Go that print nothing while they compile.
+var compiles = regexp.MustCompile(`\bgo (build|run|test|install|vet)\b`)
 
 // stop ends the shell and every process that it has started in its session.
 func (t *terminal) stop(grace time.Duration, forever bool) error {

@@ -241,6 +241,17 @@ func TestABackgroundBlockWithoutItsProgramFails(t *testing.T) {
 	}
 }
 
+// go build prints nothing while it compiles.
+func TestACommandThatCompilesSaysSo(t *testing.T) {
+	f := start(t)
+	tab := &tabOfTest{T: t, connection: f.dial(t, commands, "")}
+	tab.send(`{"id":"x","command":"read x # go build"}`)
+	tab.ends("running", "Go compiles first")
+	tab.keys("\r")
+	tab.ends("done", "")
+	_ = tab.connection.CloseNow()
+}
+
 // A block runs where the block before it has ended, whatever folder the reader has gone to.
 func TestABlockRunsInTheFolderOfItsPage(t *testing.T) {
 	f := start(t)
