@@ -399,6 +399,7 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbos
 	c.Known = func(own []exercise.Verdict) {
 		t.PrintOwn(os.Stdout, own, verbose)
 		p.verdict.Store(true)
+		_ = c.ShowFailure(t.Exercise, own) // the end of the check keeps it, or reports the error
 	}
 	defer p.end()
 	if t.bug != nil {
