@@ -400,6 +400,7 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbos
 		c.Known = func(own []exercise.Verdict) {
 			t.PrintOwn(os.Stdout, own, false)
 			p.verdict.Store(true)
+			_ = c.ShowFailure(t.Exercise, own) // the end of the check keeps it, or reports the error
 		}
 	}
 	defer p.end()

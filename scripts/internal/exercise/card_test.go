@@ -160,6 +160,21 @@ func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 	}
 }
 
+// TestAFailureIsShownBeforeTheOtherChecks: the window has the card while the earlier checks still run; a pass is only
+// shown when they have passed, too.
+func TestAFailureIsShownBeforeTheOtherChecks(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.3")
+	for _, own := range [][]Verdict{noOwner.Own, {{Check: "a", Verdict: "passed"}}} {
+		testkit.Must(t, c.ShowFailure(e, own))
+		s, err := c.State()
+		testkit.Must(t, err)
+		if s.Card == nil || s.Card.Passed || !strings.HasPrefix(s.Card.Check, "behaviour/05-deleted-configmap") {
+			t.Errorf("the card is %+v", s.Card)
+		}
+	}
+}
+
 // TestTheCardComesFirst: the lab reports checks in the order of their ends. The card needs all verdicts of the exercise's
 // own check, or those up to the first failure.
 func TestTheCardComesFirst(t *testing.T) {

@@ -104,6 +104,18 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
 
+// ShowFailure keeps the card of a failure of the exercise's own check before the other checks have ended, for the window.
+func (c Course) ShowFailure(e Exercise, own []Verdict) error {
+	s, err := c.State()
+	if err != nil || len(failed(own)) == 0 {
+		return err
+	}
+	s.Take(e)
+	card := Report{Own: own}.Card("")
+	s.Card, card.Time = &card, c.Now()
+	return c.SetState(s)
+}
+
 // Digest returns a digest of the reader's files as they are now.
 func (c Course) Digest(e Exercise) string {
 	files, err := c.Written(e)

@@ -183,6 +183,25 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 	says(t, ctx, "#panel-exercises .difference", "+package main // right")
 }
 
+// TestAQuestionHasTheFocus: the answer to a question after Begin goes to the question, also while the reader's own program
+// uses the terminal of the buttons.
+func TestAQuestionHasTheFocus(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@printf 'Save them? [y/N] '; read a; echo \"the answer is $$a\"\n")
+	ctx := f.browser(t)
+	begin := `//button[text()="Begin"]`
+	ask := func(panel, answer string) {
+		do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(begin), chromedp.Click(begin))
+		says(t, ctx, panel+" .xterm-accessibility", "[y/N]")
+		do(t, ctx, chromedp.KeyEvent(answer), chromedp.KeyEvent(kb.Enter))
+		says(t, ctx, panel+" .xterm-accessibility", "the answer is "+answer)
+	}
+	ask("#panel-commands", "y")
+	do(t, ctx, chromedp.Click("#tab-commands"), chromedp.KeyEvent("sleep 1000"), chromedp.KeyEvent(kb.Enter))
+	says(t, ctx, "#panel-commands .xterm-accessibility", "sleep 1000")
+	ask("#panel-more", "n")
+}
+
 func TestButtonsWorkWhileTheReadersProgramRunsInTheirTerminal(t *testing.T) {
 	f := start(t)
 	testkit.Must(t, os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644))

@@ -356,3 +356,19 @@ func TestTheEditorOfAnExercise(t *testing.T) {
 		writePicture(t, ctx, filepath.Join(folder, "5-an-error-at-its-line.png"))
 	}
 }
+
+// The card of a failure leads to the requests and the log lines.
+func TestAllDetailsOfACardAreOneClickAway(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@echo \"the details: $(VERBOSE) of $(EX)\"\n")
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	r := exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", r))
+	ctx := f.browser(t)
+	details := `//button[text()="All details"]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(details))
+	says(t, ctx, "#panel-exercises .card", "it is not")
+	do(t, ctx, chromedp.Click(details))
+	says(t, ctx, "#panel-commands:not([hidden]) .xterm-accessibility", "the details: 1 of 04.1")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -91,6 +92,8 @@ type run struct {
 	other func(*run)
 	// root is the folder in which the command runs; empty means the folder of the shell.
 	root string
+	// steps means that the command prints the steps that take more than a moment.
+	steps bool
 	// strict means that the shell stops at the first error, as the page runner does.
 	strict bool
 
@@ -166,12 +169,18 @@ func (t *terminal) print(text []byte) {
 	t.show(text)
 	if r := t.now; r != nil && r.printing {
 		_, _ = r.out.Write(text)
+		if all := stepLine.FindAllSubmatch(text, -1); r.steps && len(all) > 0 {
+			t.set(State{ID: r.id, Is: "running", Says: string(all[len(all)-1][1])})
+		}
 		if !r.passed && r.until != "" && strings.Contains(r.out.String(), r.until) {
 			r.passed = true
 			t.set(State{ID: r.id, Is: "passed", Says: fmt.Sprintf(translation.Mark("It runs: it printed “%s”."), r.until)})
 		}
 	}
 }
+
+// stepLine matches a step that takes more than a moment, as make check prints it.
+var stepLine = regexp.MustCompile(`(?:^|[\r\n])(?:\x1b\[K)?(?:  )?((?:compiling|downloading|making|running|starting) [^\r\n\x1b]+)`)
 
 // found reacts to a mark. The caller holds the lock.
 func (t *terminal) found(m mark) {
@@ -277,13 +286,20 @@ func (t *terminal) run(r *run) {
 			Says: translation.Mark("Something runs in this terminal: wait for it, or press Ctrl-C there.")})
 		return
 	}
-	t.set(State{ID: r.id, Is: "running", Says: translation.Mark("It runs.")})
+	says := translation.Mark("It runs.")
+	if compiles.MatchString(r.text) {
+		says = translation.Mark("It runs: Go compiles first, which takes some minutes the first time.")
+	}
+	t.set(State{ID: r.id, Is: "running", Says: says})
 	if !t.idle {
 		t.waiting = r
 		return
 	}
 	t.write(r)
 }
+
+// compiles matches commands of Go that print nothing while they compile.
+var compiles = regexp.MustCompile(`\bgo (build|run|test|install|vet)\b`)
 
 // stop ends the shell and every process that it has started in its session.
 func (t *terminal) stop(grace time.Duration, forever bool) error {

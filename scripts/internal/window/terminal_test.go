@@ -241,6 +241,32 @@ func TestABackgroundBlockWithoutItsProgramFails(t *testing.T) {
 	}
 }
 
+// The window says which step of a check runs.
+func TestTheStepsOfACheckAreShown(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"),
+		"check:\n\t@printf '\\r\\033[Kcompiling packages: 3 of 9'; read x; echo; echo '  running check 2 of 5: 8 s'; read x\n")
+	tab := &tabOfTest{T: t, connection: f.dial(t, commands, "")}
+	tab.send(`{"id":"check","command":"make check EX=04.1"}`)
+	tab.ends("running", "compiling packages: 3 of 9")
+	tab.keys("\r")
+	tab.ends("running", "running check 2 of 5: 8 s")
+	tab.keys("\r")
+	tab.ends("passed", "")
+	_ = tab.connection.CloseNow()
+}
+
+// go build prints nothing while it compiles.
+func TestACommandThatCompilesSaysSo(t *testing.T) {
+	f := start(t)
+	tab := &tabOfTest{T: t, connection: f.dial(t, commands, "")}
+	tab.send(`{"id":"x","command":"read x # go build"}`)
+	tab.ends("running", "Go compiles first")
+	tab.keys("\r")
+	tab.ends("done", "")
+	_ = tab.connection.CloseNow()
+}
+
 // A block runs where the block before it has ended, whatever folder the reader has gone to.
 func TestABlockRunsInTheFolderOfItsPage(t *testing.T) {
 	f := start(t)

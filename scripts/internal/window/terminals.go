@@ -295,7 +295,7 @@ func (s *Server) runCommand(t *terminal, want request) {
 	if isCheck(text) {
 		text += s.Room
 	}
-	t.run(&run{id: want.ID, text: text, judge: judgeOf(text), root: s.Root, other: func(r *run) {
+	t.run(&run{id: want.ID, text: text, judge: judgeOf(text), root: s.Root, steps: isCheck(text), other: func(r *run) {
 		other, err := s.terminals.get(more, "", false)
 		if err != nil {
 			return // the window is closing

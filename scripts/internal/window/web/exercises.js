@@ -146,6 +146,12 @@ export class Exercises {
         t("Watch the last check step by step")), " ", task.verdict.passed ? t("✓ passed") : t("✗ failed"),
         ` ${task.verdict.check}`));
     }
+    if (task.card && !task.card.passed) {
+      const command = `make check EX=${task.id}${language} VERBOSE=1`;
+      section.append(element("div", { class: "action" }, element("button", { type: "button",
+        click: () => this.doors.inTerminal(`details ${task.id}`, command, () => {}) }, t("All details")),
+        element("code", {}, command), element("span", {}, t("shows the requests and the log lines of the last check"))));
+    }
     const isListed = progress.exercises.some((one) => one.id === task.id); // after the capstone no exercise follows
     if (task.passed && isListed && next && next.id !== task.id) {
       section.append(this.action(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise", does: "" }));

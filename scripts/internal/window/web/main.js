@@ -56,7 +56,10 @@ for (const tab of tabs) {
   terminals.set(name, new PageTerminal(panel, name, isOfButtons ? "" : page, (state) => {
     tab.hidden = false;
     if (state.is === "moved") {
-      if (waiting.has(state.id) && !find("#panel-commands").hidden) select("more");
+      if (waiting.has(state.id) && !find("#panel-commands").hidden) {
+        select("more");
+        terminals.get("more")?.focus(); // the command may ask
+      }
       announce(state.says ?? "");
       return;
     }
