@@ -86,7 +86,7 @@ func (t *T) survey() {
 			idle = idleReporting
 		}
 		switch {
-		case web.Is() || !o.Running() || t.ctx.Err() != nil:
+		case web.Is() || !o.Running() || t.ctx.Err() != nil || t.endless(0, mostBefore) != nil:
 			o.AssumeAll()
 			return
 		case t.idle(begin) < idle || t.rollsOut():
