@@ -46,7 +46,7 @@ func (t *T) begin(text, resource string) {
 	next := act{text, resource, t.Fixture.Ledger.Newest(), t.Mark()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.act = next
+	t.act, t.awaited = next, time.Now()
 }
 
 // asUser sends a request of a user, which is the last act, and records the request in the loop.

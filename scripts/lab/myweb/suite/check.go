@@ -95,10 +95,11 @@ type T struct {
 
 	mu       sync.Mutex
 	failures []string
-	at       int    // in the ledger, of the first failure
-	act      act    // the last one
-	did      string // the last act before the first failure
-	reaction string // of the operator to it
+	at       int       // in the ledger, of the first failure
+	act      act       // the last one
+	did      string    // the last act before the first failure
+	reaction string    // of the operator to it
+	awaited  time.Time // when Eventually last had to wait, or an act began
 	skipped  string
 	cleanups []func()
 	faults   []*proxy.Fault
@@ -166,6 +167,7 @@ func (t *T) Eventually(what string, within time.Duration, observe func() error) 
 	err := fixture.Eventually(t.ctx, within, func() error {
 		err := observe()
 		if err != nil {
+			t.awaited = time.Now()
 			t.mustRun(what, err)
 		}
 		if err != nil && time.Now().After(next) {
