@@ -46,7 +46,7 @@ func (t *T) begin(text, resource string) {
 	next := act{text, resource, t.Fixture.Ledger.Newest(), t.Mark()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.act = next
+	t.act, t.awaited = next, time.Now()
 }
 
 // asUser sends a request of a user, which is the last act, and records the request in the loop.
@@ -109,21 +109,25 @@ func (t *T) reactionTo(to act) string {
 // server refuses are fewer.
 const mostWrites = 30
 
-// endless returns the first writes of an object that the operator writes again and again since a mark.
-func (t *T) endless(after int) []ledger.Entry {
+// mostBefore is mostWrites while an expected event has not come yet: a rollout calls many reconciles, and an operator may
+// write in each of them.
+const mostBefore = 100
+
+// endless returns the first writes of an object that the operator writes again and again since a mark, so many times.
+func (t *T) endless(after, times int) []ledger.Entry {
 	writes := map[string][]ledger.Entry{}
 	for _, e := range t.Writes(after) {
 		object := e.FullResource() + " " + e.Name
-		if writes[object] = append(writes[object], e); len(writes[object]) == mostWrites {
+		if writes[object] = append(writes[object], e); len(writes[object]) == times {
 			return writes[object]
 		}
 	}
 	return nil
 }
 
-// mustStop ends the check when the operator writes an object again and again since a mark.
-func (t *T) mustStop(mark int) {
-	writes := t.endless(mark)
+// mustStop ends the check when the operator writes an object again and again since a mark, so many times.
+func (t *T) mustStop(mark, times int) {
+	writes := t.endless(mark, times)
 	if writes == nil {
 		return
 	}
@@ -137,11 +141,13 @@ func (t *T) mustStop(mark int) {
 	runtime.Goexit()
 }
 
+// endlessLook is the interval of looks for endless writes, because a look reads the whole ledger.
+const endlessLook = 250 * time.Millisecond
+
 // cancelWhenEndless cancels a wait for an operator that does not stop.
 func (t *T) cancelWhenEndless(ctx context.Context, mark int, cancel context.CancelFunc) {
-	const interval = 250 * time.Millisecond // a look reads the whole ledger
-	for fixture.Pause(ctx, interval) == nil {
-		if t.endless(mark) != nil {
+	for fixture.Pause(ctx, endlessLook) == nil {
+		if t.endless(mark, mostWrites) != nil {
 			cancel()
 		}
 	}

@@ -95,10 +95,11 @@ type T struct {
 
 	mu       sync.Mutex
 	failures []string
-	at       int    // in the ledger, of the first failure
-	act      act    // the last one
-	did      string // the last act before the first failure
-	reaction string // of the operator to it
+	at       int       // in the ledger, of the first failure
+	act      act       // the last one
+	did      string    // the last act before the first failure
+	reaction string    // of the operator to it
+	awaited  time.Time // when Eventually last had to wait, or an act began
 	skipped  string
 	counts   map[string]map[string]int
 	cleanups []func()
@@ -173,15 +174,21 @@ func (t *T) Cleanup(f func(ctx context.Context)) {
 func (t *T) Eventually(what string, within time.Duration, observe func() error) {
 	within = cmp.Or(within, 20*time.Second)
 	begin := time.Now()
+	next := begin.Add(endlessLook)
 	err := fixture.Eventually(t.ctx, within, func() error {
 		err := observe()
 		if err != nil {
+			t.awaited = time.Now()
 			t.mustRun(what, err)
+		}
+		if err != nil && time.Now().After(next) {
+			t.mustStop(t.act.mark, mostBefore)
+			next = time.Now().Add(endlessLook)
 		}
 		return err
 	})
 	if err != nil {
-		t.mustStop(t.act.mark)
+		t.mustStop(t.act.mark, mostWrites)
 	}
 	if err != nil && t.ctx.Err() != nil {
 		t.Fatalf("expected that %s; but not after %v, when the time of the check was over: %v", what,
@@ -284,7 +291,7 @@ func (t *T) quietSince(begin time.Time, window time.Duration) {
 	go t.cancelWhenEndless(ctx, mark, cancel)
 	err := t.Fixture.Ledger.AwaitQuietSince(ctx, begin, window, t.Mine(0, wire.Writes...))
 	if err != nil {
-		t.mustStop(mark)
+		t.mustStop(mark, mostWrites)
 		t.Fatalf("expected that the operator stops writing; but it does not stop writing: %v: %s", err, Lines(t.Writes(0)))
 	}
 }

@@ -159,6 +159,15 @@ func TestTheMomentOfTheFirstFailureIsKept(t *testing.T) {
 // TestAnOperatorThatDoesNotStop checks that a loop of writes is found long before the limit of AwaitQuiet, and that its
 // moment is its first write.
 func TestAnOperatorThatDoesNotStop(t *testing.T) {
+	t.Run("in a quiet time", func(t *testing.T) {
+		doesNotStop(t, mostWrites, func(t *T) { t.AwaitQuiet(10 * time.Second) })
+	})
+	t.Run("before an event", func(t *testing.T) {
+		doesNotStop(t, mostBefore, func(t *T) { t.Eventually("it is there", time.Minute, func() error { return errors.New("no") }) })
+	})
+}
+
+func doesNotStop(t *testing.T, times int, wait func(*T)) {
 	begin := time.Now()
 	o := outcomeOf(t, time.Minute, func(t *T) {
 		t.Act("a user created MyWeb web")
@@ -171,9 +180,10 @@ func TestAnOperatorThatDoesNotStop(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}()
-		t.AwaitQuiet(10 * time.Second)
+		wait(t)
 	})
-	if !strings.HasPrefix(o.Reason, "expected that the operator stops writing; but it wrote mywebs web 30 times in ") ||
+	want := fmt.Sprintf("expected that the operator stops writing; but it wrote mywebs web %d times in ", times)
+	if !strings.HasPrefix(o.Reason, want) ||
 		o.At != 1 || time.Since(begin) > 20*time.Second {
 		t.Errorf("after %v, at %d: %s", time.Since(begin), o.At, o.Reason)
 	}

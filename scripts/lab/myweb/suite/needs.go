@@ -86,7 +86,7 @@ func (t *T) survey() {
 			idle = idleReporting
 		}
 		switch {
-		case web.Is() || !o.Running() || t.ctx.Err() != nil:
+		case web.Is() || !o.Running() || t.ctx.Err() != nil || t.endless(0, mostBefore) != nil:
 			o.AssumeAll()
 			return
 		case t.idle(begin) < idle || t.rollsOut():
@@ -204,7 +204,6 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 	if t.Operator.reports {
 		return t.Await(name, what, within, (*Web).Is)
 	}
-	var since time.Time
 	for range 2 { // once more in steady state: an object that the operator will still change may look served
 		t.Reaction("the children of MyWeb "+name+" are as its spec wants them", within, func() (err error) {
 			if web, err = t.Get(name); err != nil {
@@ -223,10 +222,7 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 			}
 			return RolledOut(c.Deployment)
 		})
-		if since.IsZero() {
-			since = time.Now()
-		}
-		t.quietSince(since, steady)
+		t.quietSince(t.awaited, steady)
 	}
 	return web
 }
