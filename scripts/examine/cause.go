@@ -97,6 +97,8 @@ var patterns = []pattern{
 		"Other operators return the error: the work queue waits longer after each failure."},
 	{"faults", "did not progress", Costs, "one object that fails holds up the others",
 		"Other operators have several workers."},
+	{"faults", "it was deleted once more", Stops, "it does not watch again after the end of a watch",
+		"Other operators use informers, or begin each watch again from its last resource version."},
 	{"faults", "of an earlier time", Stops, "it deletes by name, without the UID of the object that it has read",
 		"Other operators give the UID as a precondition of a deletion, or leave deletion to the garbage collector."},
 	{"faults", "a second time", Stops, "a create with a generated name is not observed after a restart",

@@ -448,6 +448,64 @@ func TestAnObjectThatItDeletes(t *testing.T) {
 	}
 }
 
+// TestProgressAfterReady has operators whose samples are ready before their work is over: a Job has not ended, or nothing
+// shows that there is more to come.
+func TestProgressAfterReady(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	for fault, want := range map[string]string{
+		"FAULT=migrates": "**passed**: a restarted operator writes nothing: no write for the sample",
+		"FAULT=proceeds": "**skipped**: a restarted operator writes nothing: the sample made progress after it was ready",
+	} {
+		s := greeting(program, fault)
+		s.Role, s.Period.Duration = nil, 8*time.Second // a period for a longer look after the restart
+		report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, want) {
+			t.Errorf("%s: the page does not say %q:\n%s", fault, want, page)
+		}
+	}
+}
+
+// TestAProcessThatIsOver has an operator that does nothing more after its first failure: the next trial starts it again.
+func TestAProcessThatIsOver(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	report, err := Run(t.Context(), greeting(build(t), "FAULT=sulks"), Options{Only: []string{"drift"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if !strings.Contains(page, "a deleted configmaps/hello comes back](#drift): ") ||
+		!strings.Contains(page, "**passed**: a deleted deployments.apps/hello comes back") {
+		t.Errorf("the first failure causes others:\n%s", page)
+	}
+}
+
+// TestRemainsOfATrial has an operator that works on the namespaces of earlier trials until they are gone.
+func TestRemainsOfATrial(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=visits")
+	s.Role = nil // of the test operator it has no permission for namespaces
+	report, err := Run(t.Context(), s, Options{Only: []string{"steady-state"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Count(Failed) > 0 {
+		t.Errorf("the end of an earlier trial counts:\n%s", report.Markdown())
+	}
+}
+
 // TestATimeTravel has operators that delete the children of a sample that is being deleted, as an API server that lags
 // shows them.
 func TestATimeTravel(t *testing.T) {
@@ -521,6 +579,9 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"only annotations differ from the first state"}},
 		"a taken name that nobody hears of": {[]string{"FAULT=overlooks"}, []string{"ownership"}, "ownership",
 			[]string{"it stayed; neither the status nor an event reports it; as undisturbed"}},
+		"its watches end forever, and only a list brings back what was deleted before": {
+			[]string{"FAULT=deaf", "KUBE_FEATURE_WatchListClient=false"}, []string{"faults"}, "faults",
+			[]string{"it was deleted once more, and is not back"}},
 		"progress in memory": {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			[]string{"each of many samples costs more than a single sample"}},

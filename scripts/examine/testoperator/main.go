@@ -41,6 +41,7 @@ var (
 	}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	jobs       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	classes    = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
 )
@@ -87,6 +88,8 @@ const (
 	clears          = "clears"           // it deletes a ConfigMap of another owner that has the name of its child
 	adopts          = "adopts"           // it applies a child over an object that is not its own
 	sweeps          = "sweeps"           // it deletes the children of a Greeting that is being deleted, by their names
+	deaf            = "deaf"             // it watches its children once: after the end of a watch, it only lists them
+	sulks           = "sulks"            // it does nothing more once a user has deleted a ConfigMap
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
@@ -104,6 +107,9 @@ const (
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
 	sweepsOwn   = "sweeps-own"   // as sweeps, with the UIDs of the children that it has read
+	visits      = "visits"       // it needs seconds to clean up a namespace that is being deleted
+	migrates    = "migrates"     // it runs a Job for each Greeting, and is ready before the Job has ended
+	proceeds    = "proceeds"     // some seconds after the creation its status has another phase
 	oldLock     = "old-lock"     // it keeps a lock of a leader election in a ConfigMap
 	listensLate = "listens-late" // it listens some time after its start
 	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
@@ -127,7 +133,8 @@ const (
 )
 
 // periods are those of the faults that work at intervals.
-var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second}
+var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second,
+	proceeds: time.Second}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -204,6 +211,9 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 	if fault == throttled {
 		config.QPS, config.Burst = 5, 10 // as client-go has them
 	}
+	if fault == deaf {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &onceWatched{RoundTripper: next} })
+	}
 	client, err := dynamic.NewForConfig(config)
 	must(err)
 	kube, err := kubernetes.NewForConfig(config)
@@ -237,6 +247,9 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 	if os.Getenv("SCOPE") == "Cluster" {
 		watched = append(watched, namespaces)
 	}
+	if fault == migrates {
+		watched = append(watched, jobs)
+	}
 	if os.Getenv("SECRET") != "" {
 		watched = append(watched, secrets)
 	}
@@ -251,6 +264,9 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 				}
 			}
 		}
+		if gvr == children[0] && fault == sulks {
+			handler.DeleteFunc = r.sulk
+		}
 		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) || fault == ticks {
 			handler = cache.ResourceEventHandlerFuncs{}
 		}
@@ -263,6 +279,15 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		}
 		r.listers[gvr] = informer.Lister()
 		_, err := informer.Informer().AddEventHandler(handler)
+		must(err)
+	}
+	if fault == visits {
+		_, err := factory.ForResource(namespaces).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			UpdateFunc: func(_, now any) {
+				if namespace := now.(*unstructured.Unstructured); namespace.GetDeletionTimestamp() != nil {
+					go r.visit(ctx, namespace)
+				}
+			}})
 		must(err)
 	}
 	for _, f := range []dynamicinformer.DynamicSharedInformerFactory{factory, selected} {

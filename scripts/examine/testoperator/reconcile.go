@@ -9,6 +9,8 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +31,8 @@ type reconciler struct {
 	begun   map[cache.ObjectName]bool // by this process
 	changed map[string]bool           // kinds and names of children that the cluster changed
 	made    map[string]bool           // the same of children that it has created
+	sulking atomic.Bool
+	visited sync.Map // namespaces that are being deleted
 	listers map[schema.GroupVersionResource]cache.GenericLister
 }
 
@@ -64,7 +68,7 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	} else if err != nil {
 		return err
 	}
-	if r.refuses(ctx, greeting) {
+	if r.refuses(ctx, greeting) || r.sulking.Load() {
 		return nil
 	}
 	children := childrenOf(greeting)
@@ -215,6 +219,8 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
 	case r.fault == protects && child.GetKind() == "ConfigMap":
 		child.SetFinalizers([]string{"kubernetes.io/pvc-protection"})
+	case r.fault == visits && child.GetKind() == "ConfigMap":
+		child.SetFinalizers([]string{"test.example.com/visits"})
 	case r.fault == numbered && child.GetKind() == "ConfigMap":
 		child.SetAnnotations(map[string]string{"generation": fmt.Sprint(greeting.GetGeneration())})
 	case r.fault == shares && child.GetKind() == "ConfigMap":
@@ -389,6 +395,10 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 		want["tokens"] = r.tokens(greeting)
 	case runsJob, remembers:
 		want["ran"] = r.run(ctx, greeting)
+	case migrates:
+		want["migrated"] = r.migrate(ctx, greeting)
+	case proceeds:
+		want["done"] = time.Since(greeting.GetCreationTimestamp().Time) > 12*time.Second
 	}
 	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
 		return nil
