@@ -596,7 +596,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"reads went to the API server after the caches had synced", "list configmaps"}},
 		"two replicas with the same name in the lease": {[]string{"FAULT=one-name"}, []string{"replicas"}, "replicas",
 			[]string{"both replicas hold the lease, as"}},
-		"many samples share one child": {[]string{"FAULT=shares"}, []string{"many"}, "many", []string{"are not served"}},
+		"many samples share one child": {[]string{"FAULT=shares"}, []string{"many"}, "many", []string{"are not served",
+			"the operator has written nothing for 20s"}},
 		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults",
 			[]string{"recovers from 500", "40 s after its writes worked again, and after 0 further writes"}},
 	})
@@ -620,6 +621,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"no request in"}},
 		"its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",
 			[]string{"**passed**: changed fields of configmaps/hello", "**passed**: changed fields of deployments.apps/hello"}},
+		"its client is limited to 5 requests a second, which is too little for many samples": {[]string{"FAULT=throttled"},
+			[]string{"many"}, "", []string{"the time was over, and the work was still going on: "}},
 		"a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
 			[]string{"configmaps/hello (3 fields)"}},
 		"a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
