@@ -582,6 +582,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 		"its watches end forever, and only a list brings back what was deleted before": {
 			[]string{"FAULT=deaf", "KUBE_FEATURE_WatchListClient=false"}, []string{"faults"}, "faults",
 			[]string{"it was deleted once more, and is not back"}},
+		"a text that ends the process": {[]string{"FAULT=chokes"}, []string{"values"}, "values",
+			[]string{`spec.text becomes "日本-ünï"](#extreme-values): the operator did not stay alive: it ended with code 2`}},
 		"progress in memory": {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			[]string{"each of many samples costs more than a single sample"}},
@@ -617,6 +619,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"configmaps/hello that has no owner stays: it stayed", "configmaps hello already exists, and is not its own"}},
 		"it works at intervals, from its cache": {[]string{"FAULT=resyncs"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
+		"zero and a Chinese text": {nil, []string{"values"}, "",
+			[]string{"5 of 7 extreme values", "**passed**: spec.replicas becomes 0", `**passed**: spec.text becomes "日本`}},
 		"a lock in a ConfigMap": {[]string{"FAULT=old-lock"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
 		"its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",

@@ -20,7 +20,7 @@ import (
 // specChanges changes the sample field by field, as its schema allows.
 func specChanges(r *run) error {
 	spec, _, _ := unstructured.NestedMap(r.target.sample.Object, "spec")
-	all := variations(nil, r.target.spec, spec)
+	all := variations(nil, r.target.spec, spec, usual)
 	limit := 20
 	if r.target.Fast {
 		limit = 3

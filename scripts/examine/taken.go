@@ -65,7 +65,7 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where, _ := t.reacts(c, t.reportsConflict)
+	reported, where, _ := t.reacts(c, t.reportsProblem)
 	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	switch touched := t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes,
 		ledger.Match{Resources: []string{ledgerName(c)}, Name: c.Name}); {
@@ -134,9 +134,9 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 	return u.GetUID(), remove, nil
 }
 
-// reportsConflict looks for a report in the sample's status, and in events about the sample. A sample without a status
-// need not report anything.
-func (t *trial) reportsConflict() (found bool, where string) {
+// reportsProblem looks for a report in the sample's status, and in events about the sample. A sample without a status need
+// not report anything.
+func (t *trial) reportsProblem() (found bool, where string) {
 	u, err := t.sample()
 	if err != nil {
 		return false, err.Error()

@@ -90,6 +90,7 @@ const (
 	sweeps          = "sweeps"           // it deletes the children of a Greeting that is being deleted, by their names
 	deaf            = "deaf"             // it watches its children once: after the end of a watch, it only lists them
 	sulks           = "sulks"            // it does nothing more once a user has deleted a ConfigMap
+	chokes          = "chokes"           // it panics when the text is not ASCII
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time

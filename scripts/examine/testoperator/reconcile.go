@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,6 +128,10 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 		time.Sleep(700 * time.Millisecond)
 	case r.fault == busy && !r.begun[name]:
 		time.Sleep(2500 * time.Millisecond)
+	}
+	text, _, _ := unstructured.NestedString(greeting.Object, "spec", "text")
+	if r.fault == chokes && utf8.RuneCountInString(text) < len(text) {
+		panic("the text is not ASCII")
 	}
 	if r.fault == flaps {
 		time.Sleep(150 * time.Millisecond)
