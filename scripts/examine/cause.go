@@ -107,6 +107,8 @@ var patterns = []pattern{
 		"Other operators return the error, and observe the cluster in each reconcile."},
 	{"admission", "hot loop", Costs, "a refused write is repeated at once",
 		"Other operators return the error: the work queue waits longer after each failure."},
+	{"admission", "at length", Little, "its event is longer than the API server accepts (1024 bytes)",
+		"Other operators shorten the message of an event, or report it in the status."},
 	{"admission", "neither the status nor an event", Little, "a refusal is only in the log",
 		"Other operators set a condition with the message of the API server."},
 	{"admission", "meanwhile it did not make", Choice, "the first error ends the reconcile",

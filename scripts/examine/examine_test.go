@@ -489,6 +489,35 @@ func TestAProcessThatIsOver(t *testing.T) {
 	}
 }
 
+// TestALongMessage has operators that report a refusal only by an event, whole or in part.
+func TestALongMessage(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	const title = "a policy refuses configmaps/hello at length"
+	for fault, want := range map[string]Verdict{"FAULT=notes": Failed, "FAULT=notes-part": Passed} {
+		s := greeting(program, fault)
+		s.Fast, s.Role = false, nil // of the test operator it has no permission for events
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		report, err := Run(ctx, s, Options{Only: []string{"admission"}, Progress: func(format string, args ...any) {
+			t.Logf(format, args...)
+			if strings.Contains(fmt.Sprintf(format, args...), title+": ") {
+				cancel() // the others are not of interest
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || report == nil {
+			t.Fatalf("%v, %v", report, err)
+		}
+		at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == title })
+		if at < 0 || report.Findings[at].Verdict != want {
+			t.Errorf("%s: it is not %s:\n%s", fault, want, report.Markdown())
+		}
+	}
+}
+
 // TestRemainsOfATrial has an operator that works on the namespaces of earlier trials until they are gone.
 func TestRemainsOfATrial(t *testing.T) {
 	if os.Getenv("LONG") == "" {

@@ -109,8 +109,9 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 	}
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(t.namespace)
-	u.SetOwnerReferences(nil)
-	u.SetFinalizers(nil)
+	for _, field := range []string{"ownerReferences", "finalizers", "resourceVersion", "uid"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
 	if owned {
 		o, err := owners.Create(t.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: owner}}, metav1.CreateOptions{FieldManager: somebody})
 		if err != nil {

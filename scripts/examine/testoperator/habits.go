@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -91,6 +92,15 @@ func (r *reconciler) poll(gvr schema.GroupVersionResource, name cache.ObjectName
 	return &list.Items[0], nil
 }
 
+// visitor visits each namespace that is being deleted.
+func (r *reconciler) visitor(ctx context.Context) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) {
+		if namespace := now.(*unstructured.Unstructured); namespace.GetDeletionTimestamp() != nil {
+			go r.visit(ctx, namespace)
+		}
+	}}
+}
+
 // visit removes the finalizer from the ConfigMap in a namespace that is being deleted, after some seconds with reads.
 func (r *reconciler) visit(ctx context.Context, namespace *unstructured.Unstructured) {
 	if _, before := r.visited.LoadOrStore(namespace.GetName(), true); before {
@@ -130,6 +140,23 @@ func (r *reconciler) refuses(ctx context.Context, greeting *unstructured.Unstruc
 	_, err := r.client.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace(greeting.GetNamespace()).
 		Create(ctx, event, metav1.CreateOptions{})
 	return err == nil
+}
+
+// note records an event about an error, which the API server refuses when its note has more than 1024 bytes.
+func (r *reconciler) note(ctx context.Context, greeting *unstructured.Unstructured, text string) {
+	if r.fault == notesPart {
+		text = text[:min(len(text), 1000)]
+	}
+	event := &unstructured.Unstructured{Object: map[string]any{"type": corev1.EventTypeWarning, "reason": "Refused",
+		"note": text, "action": "Apply", "eventTime": time.Now().UTC().Format(metav1.RFC3339Micro),
+		"reportingController": "testoperator", "reportingInstance": "testoperator",
+		"regarding": map[string]any{"kind": greeting.GetKind(), "namespace": greeting.GetNamespace(),
+			"name": greeting.GetName(), "uid": string(greeting.GetUID())}}}
+	event.SetGroupVersionKind(eventsv1.SchemeGroupVersion.WithKind("Event"))
+	event.SetNamespace(greeting.GetNamespace())
+	event.SetGenerateName("refused-")
+	_, _ = r.client.Resource(eventsv1.SchemeGroupVersion.WithResource("events")).Namespace(greeting.GetNamespace()).
+		Create(ctx, event, metav1.CreateOptions{})
 }
 
 // tokens are two values that the status keeps. Each process changes their order once, as a list made of a map does.

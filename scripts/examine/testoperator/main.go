@@ -91,6 +91,7 @@ const (
 	deaf            = "deaf"             // it watches its children once: after the end of a watch, it only lists them
 	sulks           = "sulks"            // it does nothing more once a user has deleted a ConfigMap
 	chokes          = "chokes"           // it panics when the text is not ASCII
+	notes           = "notes"            // it reports an error only by an event with the whole message
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
@@ -111,6 +112,7 @@ const (
 	visits      = "visits"       // it needs seconds to clean up a namespace that is being deleted
 	migrates    = "migrates"     // it runs a Job for each Greeting, and is ready before the Job has ended
 	proceeds    = "proceeds"     // some seconds after the creation its status has another phase
+	notesPart   = "notes-part"   // as notes, with the beginning of the message
 	oldLock     = "old-lock"     // it keeps a lock of a leader election in a ConfigMap
 	listensLate = "listens-late" // it listens some time after its start
 	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
@@ -231,6 +233,24 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 	return lead(ctx, kube, leaseNamespace, fault, func(ctx context.Context) error { return operate(ctx, client, fault) })
 }
 
+// watchedBy are the resources that the operator watches with a fault.
+func watchedBy(fault string) []schema.GroupVersionResource {
+	watched := append(slices.Clone(children), greetings)
+	if fault == polls {
+		watched = watched[len(children):]
+	}
+	if os.Getenv("SCOPE") == "Cluster" {
+		watched = append(watched, namespaces)
+	}
+	if fault == migrates {
+		watched = append(watched, jobs)
+	}
+	if os.Getenv("SECRET") != "" {
+		watched = append(watched, secrets)
+	}
+	return watched
+}
+
 func operate(ctx context.Context, client dynamic.Interface, fault string) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	selected := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, "",
@@ -244,17 +264,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			queue.Add(name)
 		}
 	}
-	watched := append(slices.Clone(children), greetings)
-	if os.Getenv("SCOPE") == "Cluster" {
-		watched = append(watched, namespaces)
-	}
-	if fault == migrates {
-		watched = append(watched, jobs)
-	}
-	if os.Getenv("SECRET") != "" {
-		watched = append(watched, secrets)
-	}
-	for _, gvr := range watched {
+	for _, gvr := range watchedBy(fault) {
 		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 			DeleteFunc: enqueue}
 		if gvr != greetings && fault == replaces {
@@ -271,9 +281,6 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) || fault == ticks {
 			handler = cache.ResourceEventHandlerFuncs{}
 		}
-		if gvr != greetings && fault == polls {
-			continue
-		}
 		informer := factory.ForResource(gvr)
 		if fault == selects && gvr != greetings {
 			informer = selected.ForResource(gvr)
@@ -283,12 +290,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		must(err)
 	}
 	if fault == visits {
-		_, err := factory.ForResource(namespaces).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			UpdateFunc: func(_, now any) {
-				if namespace := now.(*unstructured.Unstructured); namespace.GetDeletionTimestamp() != nil {
-					go r.visit(ctx, namespace)
-				}
-			}})
+		_, err := factory.ForResource(namespaces).Informer().AddEventHandler(r.visitor(ctx))
 		must(err)
 	}
 	for _, f := range []dynamicinformer.DynamicSharedInformerFactory{factory, selected} {

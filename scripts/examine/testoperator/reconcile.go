@@ -375,7 +375,9 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 			ready, reason = "True", "Available"
 		}
 	}
-	if failed != nil && r.fault != overlooks {
+	if failed != nil && (r.fault == notes || r.fault == notesPart) {
+		r.note(ctx, greeting, failed.Error())
+	} else if failed != nil && r.fault != overlooks {
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
 	if failed != nil && r.fault == vague {
