@@ -645,7 +645,7 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"as it is, in a cluster with policies, and with a port that the cluster chose before": {nil,
 			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
 		"objects that others own, or nobody": {nil, []string{"ownership"}, "",
-			[]string{"configmaps/hello that has no owner stays: it stayed", "configmaps hello already exists, and is not its own"}},
+			[]string{"configmaps/hello that has no owner stays: it stayed", "the status reports it; as undisturbed"}},
 		"it works at intervals, from its cache": {[]string{"FAULT=resyncs"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
 		"zero and a Chinese text": {nil, []string{"values"}, "",

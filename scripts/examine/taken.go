@@ -138,16 +138,19 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 // reportsProblem looks for a report in the sample's status, and in events about the sample. A sample without a status need
 // not report anything.
 func (t *trial) reportsProblem() (found bool, where string) {
+	if found, where = t.reports("already"); found {
+		return found, where
+	}
 	u, err := t.sample()
 	if err != nil {
 		return false, err.Error()
 	}
 	if err := isReady(t.target.Ready, u); err != nil && u.Object["status"] != nil {
-		return true, "the status reports that it is not ready: " + shortened(err.Error(), 200)
+		return true, "the status reports only that it is not ready: " + shortened(err.Error(), 200)
 	}
 	for path := range t.state {
 		if strings.HasPrefix(path, t.own().String()+".status.") {
-			return t.reports("already")
+			return false, where
 		}
 	}
 	return true, "its samples have no status"
