@@ -27,9 +27,17 @@ func admission(r *run) error {
 			skipped("the operator writes no other object in a namespace"))
 		return nil
 	}
+	var short Finding
 	all := []disturbance{
-		{"a policy refuses " + c.String(), true, func(t *trial) (Finding, error) {
-			return t.refused(c, (*trial).refuse, refusal)
+		{"a policy refuses " + c.String(), true, func(t *trial) (_ Finding, err error) {
+			short, err = t.refused(c, (*trial).refuse, refusal)
+			return short, err
+		}},
+		{"a policy refuses " + c.String() + " at length", false, func(t *trial) (Finding, error) {
+			if short.Verdict != Passed {
+				return skipped("it does not report a short message"), nil
+			}
+			return t.refused(c, (*trial).refuseAtLength, refusal)
 		}},
 		{"a quota refuses " + c.String(), false, func(t *trial) (Finding, error) {
 			if t.target.cluster {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/wire"
@@ -128,6 +129,16 @@ func (t *trial) podsRun() error {
 		why := failureOf(d.Status.Conditions)
 		if err := enough("Deployment "+d.Name, d.Spec.Replicas, d.Status.ReadyReplicas, why); err != nil {
 			return err
+		}
+	}
+	jobs, err := t.fixture.Kube.BatchV1().Jobs(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs.Items {
+		stands := ptr.Deref(j.Spec.Suspend, false) || ptr.Deref(j.Spec.Parallelism, 1) == 0
+		if !stands && !hasEnded(j, time.Time{}) {
+			return fmt.Errorf("the Job %s has not ended", j.Name)
 		}
 	}
 	sets, err := t.fixture.Kube.AppsV1().StatefulSets(t.namespace).List(t.ctx, metav1.ListOptions{})

@@ -50,6 +50,7 @@ func crashes(r *run) error {
 		}
 		if finding.Verdict == Failed {
 			r.add("killed after "+names(plan), finding)
+			r.operator.Kill()
 		}
 		if tried%10 == 0 {
 			r.progress("  %d of %d sequences", tried, len(all))

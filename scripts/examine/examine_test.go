@@ -448,6 +448,93 @@ func TestAnObjectThatItDeletes(t *testing.T) {
 	}
 }
 
+// TestProgressAfterReady has operators whose samples are ready before their work is over: a Job has not ended, or nothing
+// shows that there is more to come.
+func TestProgressAfterReady(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	for fault, want := range map[string]string{
+		"FAULT=migrates": "**passed**: a restarted operator writes nothing: no write for the sample",
+		"FAULT=proceeds": "**skipped**: a restarted operator writes nothing: the sample made progress after it was ready",
+	} {
+		s := greeting(program, fault)
+		s.Role, s.Period.Duration = nil, 8*time.Second // a period for a longer look after the restart
+		report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, want) {
+			t.Errorf("%s: the page does not say %q:\n%s", fault, want, page)
+		}
+	}
+}
+
+// TestAProcessThatIsOver has an operator that does nothing more after its first failure: the next trial starts it again.
+func TestAProcessThatIsOver(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	report, err := Run(t.Context(), greeting(build(t), "FAULT=sulks"), Options{Only: []string{"drift"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if !strings.Contains(page, "a deleted configmaps/hello comes back](#drift): ") ||
+		!strings.Contains(page, "**passed**: a deleted deployments.apps/hello comes back") {
+		t.Errorf("the first failure causes others:\n%s", page)
+	}
+}
+
+// TestALongMessage has operators that report a refusal only by an event, whole or in part.
+func TestALongMessage(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	const title = "a policy refuses configmaps/hello at length"
+	for fault, want := range map[string]Verdict{"FAULT=notes": Failed, "FAULT=notes-part": Passed} {
+		s := greeting(program, fault)
+		s.Fast, s.Role = false, nil // of the test operator it has no permission for events
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		report, err := Run(ctx, s, Options{Only: []string{"admission"}, Progress: func(format string, args ...any) {
+			t.Logf(format, args...)
+			if strings.Contains(fmt.Sprintf(format, args...), title+": ") {
+				cancel() // the others are not of interest
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || report == nil {
+			t.Fatalf("%v, %v", report, err)
+		}
+		at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == title })
+		if at < 0 || report.Findings[at].Verdict != want {
+			t.Errorf("%s: it is not %s:\n%s", fault, want, report.Markdown())
+		}
+	}
+}
+
+// TestRemainsOfATrial has an operator that works on the namespaces of earlier trials until they are gone.
+func TestRemainsOfATrial(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=visits")
+	s.Role = nil // of the test operator it has no permission for namespaces
+	report, err := Run(t.Context(), s, Options{Only: []string{"steady-state"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Count(Failed) > 0 {
+		t.Errorf("the end of an earlier trial counts:\n%s", report.Markdown())
+	}
+}
+
 // TestATimeTravel has operators that delete the children of a sample that is being deleted, as an API server that lags
 // shows them.
 func TestATimeTravel(t *testing.T) {
@@ -521,6 +608,11 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"only annotations differ from the first state"}},
 		"a taken name that nobody hears of": {[]string{"FAULT=overlooks"}, []string{"ownership"}, "ownership",
 			[]string{"it stayed; neither the status nor an event reports it; as undisturbed"}},
+		"its watches end forever, and only a list brings back what was deleted before": {
+			[]string{"FAULT=deaf", "KUBE_FEATURE_WatchListClient=false"}, []string{"faults"}, "faults",
+			[]string{"it was deleted once more, and is not back"}},
+		"a text that ends the process": {[]string{"FAULT=chokes"}, []string{"values"}, "values",
+			[]string{`spec.text becomes "日本-ünï"](#extreme-values): the operator did not stay alive: it ended with code 2`}},
 		"progress in memory": {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			[]string{"each of many samples costs more than a single sample"}},
@@ -535,7 +627,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"reads went to the API server after the caches had synced", "list configmaps"}},
 		"two replicas with the same name in the lease": {[]string{"FAULT=one-name"}, []string{"replicas"}, "replicas",
 			[]string{"both replicas hold the lease, as"}},
-		"many samples share one child": {[]string{"FAULT=shares"}, []string{"many"}, "many", []string{"are not served"}},
+		"many samples share one child": {[]string{"FAULT=shares"}, []string{"many"}, "many", []string{"are not served",
+			"the operator has written nothing for 20s"}},
 		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults",
 			[]string{"recovers from 500", "40 s after its writes worked again, and after 0 further writes"}},
 	})
@@ -552,13 +645,17 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"as it is, in a cluster with policies, and with a port that the cluster chose before": {nil,
 			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
 		"objects that others own, or nobody": {nil, []string{"ownership"}, "",
-			[]string{"configmaps/hello that has no owner stays: it stayed", "configmaps hello already exists, and is not its own"}},
+			[]string{"configmaps/hello that has no owner stays: it stayed", "the status reports it; as undisturbed"}},
 		"it works at intervals, from its cache": {[]string{"FAULT=resyncs"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
+		"zero and a Chinese text": {nil, []string{"values"}, "",
+			[]string{"5 of 7 extreme values", "**passed**: spec.replicas becomes 0", `**passed**: spec.text becomes "日本`}},
 		"a lock in a ConfigMap": {[]string{"FAULT=old-lock"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
 		"its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",
 			[]string{"**passed**: changed fields of configmaps/hello", "**passed**: changed fields of deployments.apps/hello"}},
+		"its client is limited to 5 requests a second, which is too little for many samples": {[]string{"FAULT=throttled"},
+			[]string{"many"}, "", []string{"the time was over, and the work was still going on: "}},
 		"a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
 			[]string{"configmaps/hello (3 fields)"}},
 		"a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",

@@ -147,6 +147,9 @@ var experiments = []experiment{
 	{"spec", "Spec changes", 6,
 		"A field that is accepted and ignored misleads its users. Others refuse it in the schema, or let it reach the " +
 			"children.", specChanges},
+	{"values", "Extreme values", 3,
+		"Users type zeros, empty texts and letters of all languages. Others refuse in the schema what they cannot do, and " +
+			"report the rest in the status.", extremeValues},
 	{"upgrade", "Upgrade from the old program", 2,
 		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +
 			"image asks for it, because a changed template restarts all pods.", upgrade},

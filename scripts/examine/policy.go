@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,7 +22,16 @@ func (t *trial) policy(c child) fixture.Policy {
 
 // refuse makes a policy refuse a child, until allow is called.
 func (t *trial) refuse(c child) (allow func(context.Context) error, err error) {
-	return t.fixture.Forbid(t.ctx, t.policy(c), fmt.Sprintf("object.metadata.name != %q", c.Name), refusal)
+	return t.forbid(c, refusal)
+}
+
+// refuseAtLength is refuse with a message that is longer than an event may be.
+func (t *trial) refuseAtLength(c child) (allow func(context.Context) error, err error) {
+	return t.forbid(c, refusal+strings.Repeat(", and explains why", 100))
+}
+
+func (t *trial) forbid(c child, message string) (allow func(context.Context) error, err error) {
+	return t.fixture.Forbid(t.ctx, t.policy(c), fmt.Sprintf("object.metadata.name != %q", c.Name), message)
 }
 
 // mutate makes a policy change a field of a child, until stop is called.

@@ -110,7 +110,7 @@ func TestVariations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, v := range variations(nil, object(t, test.schema), object(t, test.spec)) {
+			for _, v := range variations(nil, object(t, test.schema), object(t, test.spec), usual) {
 				got = append(got, v.String())
 			}
 			if diff := gocmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {

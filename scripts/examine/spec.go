@@ -20,7 +20,7 @@ import (
 // specChanges changes the sample field by field, as its schema allows.
 func specChanges(r *run) error {
 	spec, _, _ := unstructured.NestedMap(r.target.sample.Object, "spec")
-	all := variations(nil, r.target.spec, spec)
+	all := variations(nil, r.target.spec, spec, usual)
 	limit := 20
 	if r.target.Fast {
 		limit = 3
@@ -123,11 +123,14 @@ func (t *trial) jobsEnded(since time.Time) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(jobs.Items, func(j batchv1.Job) bool {
-		return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
-			return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue &&
-				!c.LastTransitionTime.Time.Before(since.Truncate(time.Second))
-		})
+	return slices.ContainsFunc(jobs.Items, func(j batchv1.Job) bool { return hasEnded(j, since.Truncate(time.Second)) })
+}
+
+// hasEnded reports whether a Job has ended, not before a time.
+func hasEnded(j batchv1.Job, since time.Time) bool {
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue &&
+			!c.LastTransitionTime.Time.Before(since)
 	})
 }
 

@@ -65,7 +65,7 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where, _ := t.reacts(c, t.reportsConflict)
+	reported, where, _ := t.reacts(c, t.reportsProblem)
 	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	switch touched := t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes,
 		ledger.Match{Resources: []string{ledgerName(c)}, Name: c.Name}); {
@@ -109,8 +109,9 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 	}
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(t.namespace)
-	u.SetOwnerReferences(nil)
-	u.SetFinalizers(nil)
+	for _, field := range []string{"ownerReferences", "finalizers", "resourceVersion", "uid"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
 	if owned {
 		o, err := owners.Create(t.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: owner}}, metav1.CreateOptions{FieldManager: somebody})
 		if err != nil {
@@ -134,19 +135,22 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 	return u.GetUID(), remove, nil
 }
 
-// reportsConflict looks for a report in the sample's status, and in events about the sample. A sample without a status
-// need not report anything.
-func (t *trial) reportsConflict() (found bool, where string) {
+// reportsProblem looks for a report in the sample's status, and in events about the sample. A sample without a status need
+// not report anything.
+func (t *trial) reportsProblem() (found bool, where string) {
+	if found, where = t.reports("already"); found {
+		return found, where
+	}
 	u, err := t.sample()
 	if err != nil {
 		return false, err.Error()
 	}
 	if err := isReady(t.target.Ready, u); err != nil && u.Object["status"] != nil {
-		return true, "the status reports that it is not ready: " + shortened(err.Error(), 200)
+		return true, "the status reports only that it is not ready: " + shortened(err.Error(), 200)
 	}
 	for path := range t.state {
 		if strings.HasPrefix(path, t.own().String()+".status.") {
-			return t.reports("already")
+			return false, where
 		}
 	}
 	return true, "its samples have no status"

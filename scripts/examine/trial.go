@@ -220,13 +220,29 @@ func (t *trial) serve() error {
 }
 
 // rest creates the sample, and waits until the work for its creation is over: some operators write their status at
-// intervals of seconds.
+// intervals of seconds. It first waits for the namespaces of earlier trials, whose end wakes an operator that watches
+// namespaces.
 func (t *trial) rest() error {
 	if err := t.serve(); err != nil {
 		return err
 	}
+	_ = t.eventually(20*time.Second, t.noRemains) // an operator may keep a namespace forever
 	if err := t.quiet(3 * time.Second); err != nil && !errors.Is(err, errRestless) {
 		return err
+	}
+	return nil
+}
+
+// noRemains returns nil when no namespace is being deleted.
+func (t *trial) noRemains() error {
+	all, err := t.fixture.Kube.CoreV1().Namespaces().List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, n := range all.Items {
+		if n.DeletionTimestamp != nil {
+			return fmt.Errorf("the namespace %s is there", n.Name)
+		}
 	}
 	return nil
 }

@@ -29,9 +29,9 @@ func (v variation) String() string {
 	return fmt.Sprintf("%s becomes %s", name, data)
 }
 
-// variations are changes of a spec, field by field, that the schema allows; at is the path of a part of it. It skips
-// lists and unset free strings, for which it knows no sensible value.
-func variations(at []string, schema, spec map[string]any) (all []variation) {
+// variations are changes of a spec, field by field, to some values; at is the path of a part of it.
+func variations(at []string, schema, spec map[string]any, values func(field map[string]any, was any) []any) (
+	all []variation) {
 	properties, _, _ := unstructured.NestedMap(schema, "properties")
 	required, _, _ := unstructured.NestedStringSlice(schema, "required")
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -39,7 +39,7 @@ func variations(at []string, schema, spec map[string]any) (all []variation) {
 		path := append(slices.Clone(at), name)
 		was, set := spec[name]
 		if inner, ok := was.(map[string]any); ok && field["properties"] != nil {
-			all = append(all, variations(path, field, inner)...)
+			all = append(all, variations(path, field, inner, values)...)
 		}
 		for _, value := range values(field, was) {
 			all = append(all, variation{path, value, was})
@@ -51,8 +51,9 @@ func variations(at []string, schema, spec map[string]any) (all []variation) {
 	return all
 }
 
-// values are at most two other values that a field may have.
-func values(field map[string]any, was any) (all []any) {
+// usual are at most two other values that a field may have. It skips lists and unset free strings, for which it knows no
+// sensible value.
+func usual(field map[string]any, was any) (all []any) {
 	add := func(value any) {
 		if fmt.Sprint(value) != fmt.Sprint(was) && !slices.Contains(all, value) && len(all) < 2 {
 			all = append(all, value)

@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -48,6 +52,33 @@ func (r *reconciler) create(ctx context.Context, gvr schema.GroupVersionResource
 	return err
 }
 
+// An onceWatched lets one watch of each kind of child pass; later watches get no answer.
+type onceWatched struct {
+	http.RoundTripper
+	watched sync.Map
+}
+
+// RoundTrip sends a request.
+func (o *onceWatched) RoundTrip(r *http.Request) (*http.Response, error) {
+	isWatch := r.URL.Query().Has("watch") && !strings.HasSuffix(r.URL.Path, greetings.Resource)
+	if isWatch {
+		if _, before := o.watched.LoadOrStore(r.URL.Path, true); before {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+	}
+	return o.RoundTripper.RoundTrip(r)
+}
+
+// sulk ends all work when a ConfigMap is deleted whose Greeting stays.
+func (r *reconciler) sulk(object any) {
+	for _, name := range greetingsOf(object) {
+		if greeting, err := r.get(greetings, name); err == nil && greeting.GetDeletionTimestamp() == nil {
+			r.sulking.Store(true)
+		}
+	}
+}
+
 // poll reads a child past the cache.
 func (r *reconciler) poll(gvr schema.GroupVersionResource, name cache.ObjectName) (*unstructured.Unstructured, error) {
 	list, err := r.client.Resource(gvr).Namespace(name.Namespace).List(context.Background(),
@@ -59,6 +90,28 @@ func (r *reconciler) poll(gvr schema.GroupVersionResource, name cache.ObjectName
 		return nil, err
 	}
 	return &list.Items[0], nil
+}
+
+// visitor visits each namespace that is being deleted.
+func (r *reconciler) visitor(ctx context.Context) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) {
+		if namespace := now.(*unstructured.Unstructured); namespace.GetDeletionTimestamp() != nil {
+			go r.visit(ctx, namespace)
+		}
+	}}
+}
+
+// visit removes the finalizer from the ConfigMap in a namespace that is being deleted, after some seconds with reads.
+func (r *reconciler) visit(ctx context.Context, namespace *unstructured.Unstructured) {
+	if _, before := r.visited.LoadOrStore(namespace.GetName(), true); before {
+		return
+	}
+	client := r.client.Resource(children[0]).Namespace(namespace.GetName())
+	for range 6 {
+		time.Sleep(time.Second)
+		_, _ = client.List(ctx, metav1.ListOptions{})
+	}
+	_, _ = client.Patch(ctx, "hello", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 }
 
 // makeSecret makes a Secret for a Greeting with the name more.
@@ -89,6 +142,23 @@ func (r *reconciler) refuses(ctx context.Context, greeting *unstructured.Unstruc
 	return err == nil
 }
 
+// note records an event about an error, which the API server refuses when its note has more than 1024 bytes.
+func (r *reconciler) note(ctx context.Context, greeting *unstructured.Unstructured, text string) {
+	if r.fault == notesPart {
+		text = text[:min(len(text), 1000)]
+	}
+	event := &unstructured.Unstructured{Object: map[string]any{"type": corev1.EventTypeWarning, "reason": "Refused",
+		"note": text, "action": "Apply", "eventTime": time.Now().UTC().Format(metav1.RFC3339Micro),
+		"reportingController": "testoperator", "reportingInstance": "testoperator",
+		"regarding": map[string]any{"kind": greeting.GetKind(), "namespace": greeting.GetNamespace(),
+			"name": greeting.GetName(), "uid": string(greeting.GetUID())}}}
+	event.SetGroupVersionKind(eventsv1.SchemeGroupVersion.WithKind("Event"))
+	event.SetNamespace(greeting.GetNamespace())
+	event.SetGenerateName("refused-")
+	_, _ = r.client.Resource(eventsv1.SchemeGroupVersion.WithResource("events")).Namespace(greeting.GetNamespace()).
+		Create(ctx, event, metav1.CreateOptions{})
+}
+
 // tokens are two values that the status keeps. Each process changes their order once, as a list made of a map does.
 func (r *reconciler) tokens(greeting *unstructured.Unstructured) []any {
 	tokens, _, _ := unstructured.NestedSlice(greeting.Object, "status", "tokens")
@@ -110,11 +180,29 @@ func (r *reconciler) run(ctx context.Context, greeting *unstructured.Unstructure
 	if ran || r.fault != runsJob && r.fault != remembers || !strings.HasSuffix(aside, "x") {
 		return ran
 	}
+	return r.fault == remembers || r.create(ctx, jobs, jobOf(greeting)) == nil
+}
+
+// jobOf is a Job with the name of a Greeting.
+func jobOf(greeting *unstructured.Unstructured) *unstructured.Unstructured {
 	container := map[string]any{"name": "main", "image": "nginx:1.29"}
 	job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
 		"spec": map[string]any{"restartPolicy": "Never", "containers": []any{container}}}}}}
 	job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
 	job.SetNamespace(greeting.GetNamespace())
 	job.SetName(greeting.GetName())
-	return r.fault == remembers || r.create(ctx, batchv1.SchemeGroupVersion.WithResource("jobs"), job) == nil
+	return job
+}
+
+// migrate makes a Job for a Greeting, and reports whether the Job has ended.
+func (r *reconciler) migrate(ctx context.Context, greeting *unstructured.Unstructured) bool {
+	have, err := r.get(jobs, cache.MetaObjectToName(greeting))
+	if err != nil {
+		job := jobOf(greeting)
+		job.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(greeting, greeting.GroupVersionKind())})
+		_ = r.create(ctx, jobs, job)
+		return false
+	}
+	_, ended, _ := unstructured.NestedString(have.Object, "status", "completionTime")
+	return ended
 }

@@ -41,6 +41,7 @@ var (
 	}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	jobs       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	classes    = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
 )
@@ -87,6 +88,10 @@ const (
 	clears          = "clears"           // it deletes a ConfigMap of another owner that has the name of its child
 	adopts          = "adopts"           // it applies a child over an object that is not its own
 	sweeps          = "sweeps"           // it deletes the children of a Greeting that is being deleted, by their names
+	deaf            = "deaf"             // it watches its children once: after the end of a watch, it only lists them
+	sulks           = "sulks"            // it does nothing more once a user has deleted a ConfigMap
+	chokes          = "chokes"           // it panics when the text is not ASCII
+	notes           = "notes"            // it reports an error only by an event with the whole message
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
@@ -104,6 +109,10 @@ const (
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
 	sweepsOwn   = "sweeps-own"   // as sweeps, with the UIDs of the children that it has read
+	visits      = "visits"       // it needs seconds to clean up a namespace that is being deleted
+	migrates    = "migrates"     // it runs a Job for each Greeting, and is ready before the Job has ended
+	proceeds    = "proceeds"     // some seconds after the creation its status has another phase
+	notesPart   = "notes-part"   // as notes, with the beginning of the message
 	oldLock     = "old-lock"     // it keeps a lock of a leader election in a ConfigMap
 	listensLate = "listens-late" // it listens some time after its start
 	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
@@ -127,7 +136,8 @@ const (
 )
 
 // periods are those of the faults that work at intervals.
-var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second}
+var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second,
+	proceeds: time.Second}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -204,6 +214,9 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 	if fault == throttled {
 		config.QPS, config.Burst = 5, 10 // as client-go has them
 	}
+	if fault == deaf {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &onceWatched{RoundTripper: next} })
+	}
 	client, err := dynamic.NewForConfig(config)
 	must(err)
 	kube, err := kubernetes.NewForConfig(config)
@@ -220,6 +233,24 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 	return lead(ctx, kube, leaseNamespace, fault, func(ctx context.Context) error { return operate(ctx, client, fault) })
 }
 
+// watchedBy are the resources that the operator watches with a fault.
+func watchedBy(fault string) []schema.GroupVersionResource {
+	watched := append(slices.Clone(children), greetings)
+	if fault == polls {
+		watched = watched[len(children):]
+	}
+	if os.Getenv("SCOPE") == "Cluster" {
+		watched = append(watched, namespaces)
+	}
+	if fault == migrates {
+		watched = append(watched, jobs)
+	}
+	if os.Getenv("SECRET") != "" {
+		watched = append(watched, secrets)
+	}
+	return watched
+}
+
 func operate(ctx context.Context, client dynamic.Interface, fault string) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	selected := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, "",
@@ -233,14 +264,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			queue.Add(name)
 		}
 	}
-	watched := append(slices.Clone(children), greetings)
-	if os.Getenv("SCOPE") == "Cluster" {
-		watched = append(watched, namespaces)
-	}
-	if os.Getenv("SECRET") != "" {
-		watched = append(watched, secrets)
-	}
-	for _, gvr := range watched {
+	for _, gvr := range watchedBy(fault) {
 		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 			DeleteFunc: enqueue}
 		if gvr != greetings && fault == replaces {
@@ -251,11 +275,11 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 				}
 			}
 		}
+		if gvr == children[0] && fault == sulks {
+			handler.DeleteFunc = r.sulk
+		}
 		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) || fault == ticks {
 			handler = cache.ResourceEventHandlerFuncs{}
-		}
-		if gvr != greetings && fault == polls {
-			continue
 		}
 		informer := factory.ForResource(gvr)
 		if fault == selects && gvr != greetings {
@@ -263,6 +287,10 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		}
 		r.listers[gvr] = informer.Lister()
 		_, err := informer.Informer().AddEventHandler(handler)
+		must(err)
+	}
+	if fault == visits {
+		_, err := factory.ForResource(namespaces).Informer().AddEventHandler(r.visitor(ctx))
 		must(err)
 	}
 	for _, f := range []dynamicinformer.DynamicSharedInformerFactory{factory, selected} {

@@ -9,7 +9,10 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +32,8 @@ type reconciler struct {
 	begun   map[cache.ObjectName]bool // by this process
 	changed map[string]bool           // kinds and names of children that the cluster changed
 	made    map[string]bool           // the same of children that it has created
+	sulking atomic.Bool
+	visited sync.Map // namespaces that are being deleted
 	listers map[schema.GroupVersionResource]cache.GenericLister
 }
 
@@ -64,7 +69,7 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	} else if err != nil {
 		return err
 	}
-	if r.refuses(ctx, greeting) {
+	if r.refuses(ctx, greeting) || r.sulking.Load() {
 		return nil
 	}
 	children := childrenOf(greeting)
@@ -123,6 +128,10 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 		time.Sleep(700 * time.Millisecond)
 	case r.fault == busy && !r.begun[name]:
 		time.Sleep(2500 * time.Millisecond)
+	}
+	text, _, _ := unstructured.NestedString(greeting.Object, "spec", "text")
+	if r.fault == chokes && utf8.RuneCountInString(text) < len(text) {
+		panic("the text is not ASCII")
 	}
 	if r.fault == flaps {
 		time.Sleep(150 * time.Millisecond)
@@ -215,6 +224,8 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
 	case r.fault == protects && child.GetKind() == "ConfigMap":
 		child.SetFinalizers([]string{"kubernetes.io/pvc-protection"})
+	case r.fault == visits && child.GetKind() == "ConfigMap":
+		child.SetFinalizers([]string{"test.example.com/visits"})
 	case r.fault == numbered && child.GetKind() == "ConfigMap":
 		child.SetAnnotations(map[string]string{"generation": fmt.Sprint(greeting.GetGeneration())})
 	case r.fault == shares && child.GetKind() == "ConfigMap":
@@ -364,7 +375,9 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 			ready, reason = "True", "Available"
 		}
 	}
-	if failed != nil && r.fault != overlooks {
+	if failed != nil && (r.fault == notes || r.fault == notesPart) {
+		r.note(ctx, greeting, failed.Error())
+	} else if failed != nil && r.fault != overlooks {
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
 	if failed != nil && r.fault == vague {
@@ -389,6 +402,10 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 		want["tokens"] = r.tokens(greeting)
 	case runsJob, remembers:
 		want["ran"] = r.run(ctx, greeting)
+	case migrates:
+		want["migrated"] = r.migrate(ctx, greeting)
+	case proceeds:
+		want["done"] = time.Since(greeting.GetCreationTimestamp().Time) > 12*time.Second
 	}
 	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
 		return nil

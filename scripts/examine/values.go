@@ -1,0 +1,109 @@
+package examine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// extremes are values at the border of what the type of a field allows: zero, huge, empty, long, and not ASCII.
+func extremes(field map[string]any, was any) []any {
+	switch _, isEnum := field["enum"]; {
+	case isEnum:
+	case field["type"] == "integer":
+		return []any{int64(0), int64(math.MaxInt32)}
+	case field["type"] == "string" && was != nil:
+		return []any{"", "日本-ünï", strings.Repeat("x", 1000)}
+	case field["type"] == "array" && was != nil:
+		return []any{[]any{}}
+	}
+	return nil
+}
+
+// extremeValues sets the fields of the sample to extreme values, as far as the schema and the webhooks allow.
+func extremeValues(r *run) error {
+	spec, _, _ := unstructured.NestedMap(r.target.sample.Object, "spec")
+	all := slices.DeleteFunc(variations(nil, r.target.spec, spec, extremes), func(v variation) bool { return v.value == nil })
+	var allowed []variation
+	err := r.check("what the schema refuses", func(t *trial) (Finding, error) {
+		if err := t.serve(); err != nil {
+			return Finding{}, err
+		}
+		for _, v := range all {
+			patch, err := v.patch(v.value)
+			if err != nil {
+				return Finding{}, err
+			}
+			if _, err = t.samples().Patch(t.ctx, t.target.sample.GetName(), types.MergePatchType, patch,
+				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
+				allowed = append(allowed, v)
+			}
+		}
+		return passed("%d of %d extreme values", len(all)-len(allowed), len(all)), nil
+	})
+	if err != nil {
+		return err
+	}
+	var trials []disturbance
+	for n, v := range allowed {
+		r.secrets.Publish(v.name())
+		trials = append(trials, disturbance{shortened(v.String(), 60), n < 3, func(t *trial) (f Finding, err error) {
+			f, err = t.survives(v)
+			f.File, f.Line = r.target.placeOf(v.path)
+			return f, err
+		}})
+	}
+	return r.each("extreme values", trials)
+}
+
+// survives sets one field to an extreme value, and then restores it. A quota bounds the pods of a huge number.
+func (t *trial) survives(v variation) (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	if !t.target.cluster {
+		lift, err := t.fixture.Limit(t.ctx, t.namespace, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("30")})
+		if err != nil {
+			return Finding{}, err
+		}
+		defer func() { _ = lift(t.run.ctx) }()
+	}
+	mark := t.fixture.Ledger.Mark()
+	if _, err := t.patchSpec(v, v.value); err != nil {
+		return passed("refused: %s", firstLine(apiMessage(err))), nil
+	}
+	w, err := t.watch(time.Now(), mark)
+	if err != nil {
+		return Finding{}, err
+	}
+	if p := t.operator.Process(); !p.Running() {
+		return failed("the operator did not stay alive: it %v%s", p.Exit(), words(p)), nil
+	}
+	refused, how := beingRefused(t.writes(mark)), "the API server accepted all its writes"
+	if refused != nil {
+		reported, where, _ := t.reacts(t.own(), t.reportsProblem)
+		if !reported {
+			return failed("neither the status nor an event reports that %v", refused).with(where), nil
+		}
+		how = fmt.Sprintf("%v, and %s", refused, where)
+	}
+	if _, err := t.patchSpec(v, v.was); err != nil {
+		return failed("undoing the change is refused: %v", err), nil
+	}
+	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	if err := t.eventually(40*time.Second, t.asBefore); err != nil {
+		return t.notRecovered("40 s after the value was undone", mark, err), nil
+	}
+	if w.hot() {
+		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
+	}
+	return passed("%v; %s; as before %.1f s after the value was undone", w, how, time.Since(begin).Seconds()), nil
+}
