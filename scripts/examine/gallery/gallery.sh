@@ -5,6 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/.." && pwd) # of the module
+assets=${KUBEBUILDER_ASSETS:-$root/../../bin}
 export CGO_ENABLED=0 GOWORK=off GOFLAGS=
 
 name=${1:-}
@@ -13,7 +14,7 @@ if [ -z "$line" ]; then
   echo "gallery: there is no operator \"$name\": take one of" "$(awk -F '\t' '!/^#/ { print $1 }' "$here/operators.tsv" | xargs)" >&2
   exit 1
 fi
-IFS=$'\t' read -r name module version main <<<"$line"
+IFS=$'\t' read -r name module version main manifests <<<"$line"
 out=$root/out/gallery/$name
 mkdir -p "$out"
 
@@ -33,5 +34,8 @@ else
   go build -o "$name" "$module/$main"
 fi
 ln -sfn "$folder" "$out/source" # the settings find the CRDs, roles and webhooks here
+if [ -n "$manifests" ]; then # a kustomization: kubectl is that of the control plane
+  "$assets/kubectl" kustomize "$folder/$manifests" >"$out/manifest.yaml"
+fi
 go build -C "$root" -o bin/examine ./cmd/examine
 cd "$root" && exec bin/examine run FILE="$here/$name/examine.yaml"
