@@ -26,7 +26,10 @@ else
   # name a version. Those that name a folder are modules of their own, at the version that go.mod requires.
   cd "$out"
   printf 'module example.com/gallery\n' >go.mod
-  folder=$(go mod download -json "$module@$version" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  folder=$(go mod download -json "$module@$version" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p') || {
+    echo "gallery: Go cannot download $module $version: take a checkout, SOURCE=folder gallery.sh $name" >&2
+    exit 1
+  }
   go mod edit -print "$folder/go.mod" | sed -n 's/^\(replace \|\t\)\([^ ]*\( v[^ ]*\)\?\) => \([^. ][^ ]*\) \(v.*\)$/\2=\4@\5/p' |
     sed 's/ v/@v/' | while read -r replacement; do go mod edit -replace="$replacement"; done
   go mod edit -go="$(sed -n 's/^go //p' "$folder/go.mod")" -require="$module@$version"
