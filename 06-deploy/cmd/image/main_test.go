@@ -21,7 +21,7 @@ import (
 func source(t *testing.T) string {
 	t.Helper()
 	const root = "../../.."
-	if _, err := os.Stat(filepath.Join(root, image.Programs["04"].Chapter)); err != nil {
+	if _, err := os.Stat(filepath.Join(root, image.Sources["04"].Chapter)); err != nil {
 		t.Skip("the chapters are not beside this folder")
 	}
 	return "--root=" + root
@@ -29,7 +29,7 @@ func source(t *testing.T) string {
 
 // A small program compiles at once. The images of the operators are tested where they are made.
 func init() {
-	image.Programs["hello"] = image.Program{Chapter: "06-deploy", Package: "./internal/image/testdata/hello", Title: "hello"}
+	image.Sources["hello"] = image.Source{Chapter: "06-deploy", Package: "./internal/image/testdata/hello", Title: "hello"}
 }
 
 var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)

@@ -107,7 +107,7 @@ func configured(image v1.Image, o Options) *v1.ConfigFile {
 		Entrypoint: []string{programPath},
 		WorkingDir: "/",
 		Labels: map[string]string{
-			"org.opencontainers.image.title":    Programs[o.Impl].Title,
+			"org.opencontainers.image.title":    Sources[o.Impl].Title,
 			"org.opencontainers.image.version":  o.Version,
 			"org.opencontainers.image.revision": o.Commit,
 			"org.opencontainers.image.source":   source,

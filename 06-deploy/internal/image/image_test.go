@@ -33,7 +33,7 @@ const (
 // options returns options for an image that a test builds. The test is skipped where the chapters are missing.
 func options(t *testing.T, impl string) Options {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(root, Programs[impl].Chapter)); err != nil {
+	if _, err := os.Stat(filepath.Join(root, Sources[impl].Chapter)); err != nil {
 		t.Skip("the operators' source is not beside this folder")
 	}
 	return Options{Impl: impl, Root: root, Arch: "amd64", Name: "myweb-operator:workshop",
@@ -64,7 +64,7 @@ func loaded(t *testing.T, path string) v1.Image {
 }
 
 func TestTheImageHasTheProgramAndNothingThatCanBeChanged(t *testing.T) {
-	for impl, p := range Programs {
+	for impl, p := range Sources {
 		o := options(t, impl)
 		image := loaded(t, written(t, o))
 		config, err := image.ConfigFile()
@@ -183,8 +183,8 @@ func areCertificates(t *testing.T, data []byte) {
 
 // Only this test needs packages that are compiled for another processor, so the program is small.
 func TestAnotherProcessorsImageIsMadeHere(t *testing.T) {
-	Programs["hello"] = Program{Chapter: "06-deploy", Package: "./internal/image/testdata/hello", Title: "hello"}
-	defer delete(Programs, "hello")
+	Sources["hello"] = Source{Chapter: "06-deploy", Package: "./internal/image/testdata/hello", Title: "hello"}
+	defer delete(Sources, "hello")
 	o := options(t, "hello")
 	o.Arch = "arm64"
 	image := loaded(t, written(t, o))
@@ -234,8 +234,8 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 		"entrypoint":   "\nENTRYPOINT [\"" + programPath + "\"]\n",
 		"certificates": " " + certificatesPath + "\n",
 		"flags":        `go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=${VERSION}/${COMMIT}"`,
-		"chapter":      "\nARG CHAPTER=" + Programs[o.Impl].Chapter + "\n",
-		"package":      "\nARG PACKAGE=" + Programs[o.Impl].Package + "\n",
+		"chapter":      "\nARG CHAPTER=" + Sources[o.Impl].Chapter + "\n",
+		"package":      "\nARG PACKAGE=" + Sources[o.Impl].Package + "\n",
 		"base":         "\nFROM scratch\n",
 	} {
 		if !strings.Contains(string(data), text) {
@@ -268,7 +268,7 @@ func TestTheContextIsSmallAndEnough(t *testing.T) {
 	if bytes > mostContext {
 		t.Errorf("the context has %d bytes, more than %d", bytes, mostContext)
 	}
-	for impl := range Programs {
+	for impl := range Sources {
 		o, here, there := options(t, impl), filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "program")
 		if err := Compile(t.Context(), o, here); err != nil {
 			t.Fatal(err)

@@ -13,23 +13,23 @@ import (
 	"strings"
 )
 
-// A Program is the source of an operator of the workshop.
-type Program struct {
+// A Source is the source of an operator of the workshop.
+type Source struct {
 	// Chapter is the folder beside this one, Package the main package in it.
 	Chapter, Package string
 	// Title describes the program.
 	Title string
 }
 
-// Programs are the operators that this chapter deploys, by the number of their chapter.
-var Programs = map[string]Program{
+// Sources are the operators that this chapter deploys, by the number of their chapter.
+var Sources = map[string]Source{
 	"03": {"03-client-go-controller", "./cmd/myweb-controller", "MyWeb operator on client-go"},
 	"04": {"04-controller-runtime", "./cmd/myweb-operator", "MyWeb operator on controller-runtime"},
 }
 
 // Options say what to build. Two builds with the same options, source and Go give the same bytes.
 type Options struct {
-	// Impl is a key of Programs, Root the folder that its chapter is in.
+	// Impl is a key of Sources, Root the folder that its chapter is in.
 	Impl, Root string
 	// Arch is a GOARCH.
 	Arch string
@@ -40,8 +40,8 @@ type Options struct {
 }
 
 // program returns the source that the options name.
-func (o Options) program() (Program, error) {
-	p, ok := Programs[o.Impl]
+func (o Options) program() (Source, error) {
+	p, ok := Sources[o.Impl]
 	if !ok {
 		return p, fmt.Errorf("IMPL=%s: there is no such operator: choose 03 or 04", o.Impl)
 	}

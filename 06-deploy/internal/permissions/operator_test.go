@@ -158,7 +158,7 @@ func (w *fixture) may(who rbacv1.Subject, verb, resource, namespace string) bool
 // live runs the operator through the life of a MyWeb: made, changed behind its back, changed, deleted.
 func (w *fixture) live(impl string, all []*unstructured.Unstructured) {
 	w.t.Helper()
-	source := image.Programs[impl]
+	source := image.Sources[impl]
 	program, err := gexec.Build(source.Package, "-C", filepath.Join("..", "..", "..", source.Chapter))
 	w.Expect(err).NotTo(gomega.HaveOccurred())
 	w.t.Cleanup(gexec.CleanupBuildArtifacts)

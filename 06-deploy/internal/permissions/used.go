@@ -66,51 +66,51 @@ func (r Request) uses(p Permission) bool {
 		(p.Name == "" || p.Name == r.ObjectRef.Name) && (p.Namespace == "" || p.Namespace == r.ObjectRef.Namespace)
 }
 
-// A Verdict is the result of the comparison.
-type Verdict struct {
+// A Usage is how requests used permissions.
+type Usage struct {
 	Requests, Permissions int
 	// Denied are requests that a permission was missing for, Unused permissions that nothing needed.
 	Denied, Unused []string
 }
 
 // Compare compares requests with permissions.
-func Compare(granted []Permission, requests []Request) Verdict {
-	v := Verdict{Requests: len(requests), Permissions: len(granted)}
+func Compare(granted []Permission, requests []Request) Usage {
+	u := Usage{Requests: len(requests), Permissions: len(granted)}
 	for _, r := range requests {
 		if r.denied() {
-			v.Denied = append(v.Denied, r.Verb+" "+r.RequestURI)
+			u.Denied = append(u.Denied, r.Verb+" "+r.RequestURI)
 		}
 	}
-	slices.Sort(v.Denied)
-	v.Denied = slices.Compact(v.Denied)
+	slices.Sort(u.Denied)
+	u.Denied = slices.Compact(u.Denied)
 	for _, p := range granted {
 		used := slices.ContainsFunc(requests, func(r Request) bool { return !r.denied() && r.uses(p) })
 		if !used {
-			v.Unused = append(v.Unused, p.String())
+			u.Unused = append(u.Unused, p.String())
 		}
 	}
-	return v
+	return u
 }
 
 // Report writes the result, and returns an error if it found a problem.
-func (v Verdict) Report(out io.Writer) error {
-	for _, d := range v.Denied {
+func (u Usage) Report(out io.Writer) error {
+	for _, d := range u.Denied {
 		fmt.Fprintf(out, "denied: %s\n", d)
 	}
-	for _, u := range v.Unused {
-		fmt.Fprintf(out, "not used: %s\n", u)
+	for _, p := range u.Unused {
+		fmt.Fprintf(out, "not used: %s\n", p)
 	}
 	switch {
-	case v.Requests == 0:
+	case u.Requests == 0:
 		return errors.New("the audit log has no request of this account: is it the right log, and did the operator run?")
-	case len(v.Denied) > 0:
+	case len(u.Denied) > 0:
 		return fmt.Errorf("%d requests were denied: add what they need to the markers (+kubebuilder:rbac) beside the code "+
-			"that sends them", len(v.Denied))
-	case len(v.Unused) > 0:
+			"that sends them", len(u.Denied))
+	case len(u.Unused) > 0:
 		return fmt.Errorf(
-			"%d permissions were not used: take them out of the markers, or let the operator do what needs them", len(v.Unused))
+			"%d permissions were not used: take them out of the markers, or let the operator do what needs them", len(u.Unused))
 	}
 	_, err := fmt.Fprintf(out, "Nothing was denied and nothing is too much: %d requests used all of %d permissions.\n",
-		v.Requests, v.Permissions)
+		u.Requests, u.Permissions)
 	return err
 }

@@ -67,7 +67,7 @@ func (c *Cluster) start(p component) error {
 		err = nil // the log has the reason
 	}
 	if err == nil {
-		err = json.NewEncoder(held).Encode(record{id, c.mark(p)})
+		err = json.NewEncoder(held).Encode(pidFile{id, c.mark(p)})
 	}
 	if err != nil { // without a record no later command could end it
 		err = errors.Join(fmt.Errorf("record the process of %s: %w", p.name, err), cmd.Process.Kill())

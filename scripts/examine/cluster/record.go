@@ -17,8 +17,8 @@ import (
 // The folder may be shared with a container, whose processes have other numbers here: a component gets a signal only
 // when the whole record in the file agrees with the process.
 
-// A record is the content of a .pid file.
-type record struct {
+// A pidFile is the content of a .pid file.
+type pidFile struct {
 	process.Identity
 	// Mark is the mark with which the component was started.
 	Mark string `json:"mark"`
@@ -26,8 +26,8 @@ type record struct {
 
 func (c *Cluster) pidFile(name string) string { return filepath.Join(c.dir(), name+".pid") }
 
-// record reads the .pid file of a component. The record may be about a process that has ended.
-func (c *Cluster) record(name string) (r record, err error) {
+// owner reads the .pid file of a component. Its process may have ended.
+func (c *Cluster) owner(name string) (r pidFile, err error) {
 	data, err := os.ReadFile(c.pidFile(name))
 	if err == nil {
 		err = json.Unmarshal(data, &r)
@@ -40,11 +40,11 @@ func (c *Cluster) record(name string) (r record, err error) {
 
 // running returns the record of a component that runs. It returns false while the component is being started, and for a
 // stray, whose record could not be written.
-func (c *Cluster) running(name string) (record, bool) {
+func (c *Cluster) running(name string) (pidFile, bool) {
 	if held, err := lock.Held(c.pidFile(name)); err != nil || !held {
-		return record{}, false
+		return pidFile{}, false
 	}
-	r, err := c.record(name)
+	r, err := c.owner(name)
 	return r, err == nil && r.IsRunning()
 }
 
@@ -58,13 +58,13 @@ func (c *Cluster) pid(name string) int {
 
 // PID returns the process number of a component: after its end, that of its last process.
 func (c *Cluster) PID(name string) (int, error) {
-	r, err := c.record(name)
+	r, err := c.owner(name)
 	return r.PID, err
 }
 
 // Signal sends a signal to a component that runs.
 func (c *Cluster) Signal(name string, s os.Signal) error {
-	r, err := c.record(name)
+	r, err := c.owner(name)
 	if err == nil {
 		err = r.Signal(s)
 	}
@@ -77,7 +77,7 @@ func (c *Cluster) Signal(name string, s os.Signal) error {
 // Elsewhere returns an error when the cluster runs in a container or on a machine that shares the folder, or may do so.
 func (c *Cluster) Elsewhere() error {
 	for _, name := range Names() {
-		r, err := c.record(name)
+		r, err := c.owner(name)
 		if err != nil || r.IsLocal() {
 			continue
 		}

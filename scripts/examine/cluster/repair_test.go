@@ -126,7 +126,7 @@ func stranger(t *testing.T) *exec.Cmd {
 func rebootAmongStrangers(t *testing.T, c *Cluster) {
 	kill(t, c, names(c)...)
 	for _, name := range names(c) {
-		r, err := c.record(name)
+		r, err := c.owner(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,10 @@ func TestLinesAreCutBetweenWords(t *testing.T) {
 func TestATerminalObeysNoResult(t *testing.T) {
 	const evil = "\x1b[2J\x1b]0;title\a"
 	var out strings.Builder
-	Result{Check: evil, Title: evil, Verdict: "failed", Reason: evil + "\nand", Evidence: []string{evil}}.Print(&out, true)
-	if text := out.String(); strings.ContainsAny(text, "\x1b\a") || strings.Count(text, `\x1b[2J\x1b]0;title\a`) != 4 {
+	Result{Check: evil, Title: evil, Verdict: "failed", Reason: evil + "\nand", Evidence: []string{evil},
+		Requests: map[string]map[string]int{"restart": {"get " + evil: 2}, "steady state": {}}}.Print(&out, true)
+	if text := out.String(); strings.ContainsAny(text, "\x1b\a") || strings.Count(text, `\x1b[2J\x1b]0;title\a`) != 5 ||
+		!strings.Contains(text, "restart: 2 get ") || !strings.Contains(text, "steady state: no request") {
 		t.Errorf("%q", text)
 	}
 }

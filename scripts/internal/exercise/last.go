@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// A result has the report of the last check, and the digest of the checked files.
-type result struct {
+// A lastCheck has the report of the last check, and the digest of the checked files.
+type lastCheck struct {
 	Digest string
 	Report Report
 }
@@ -18,7 +18,7 @@ func (w Workspace) Remember(digest string, r Report) error {
 	if r.Compile != nil {
 		digest = ""
 	}
-	data, err := json.Marshal(result{digest, r})
+	data, err := json.Marshal(lastCheck{digest, r})
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (w Workspace) Last(digest string) (Report, bool) {
 	if err != nil {
 		return Report{}, false
 	}
-	var last result
+	var last lastCheck
 	err = json.Unmarshal(data, &last)
 	return last.Report, err == nil && digest != "" && last.Digest == digest
 }

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// A Report has all data that an attendee sends.
-type Report struct {
+// Progress has all data that an attendee sends.
+type Progress struct {
 	// Name is the name that the attendee has chosen.
 	Name string `json:"name"`
 	// Exercise is the ID of the exercise.
@@ -42,7 +42,7 @@ var (
 	tokens    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-func (r Report) check() error {
+func (r Progress) check() error {
 	switch {
 	case !names.MatchString(r.Name):
 		return fmt.Errorf("NAME=%q: a name has 1 to 30 letters, digits, spaces, dots, - and _", r.Name)
@@ -74,7 +74,7 @@ func Join(address, name, state string) (Attendee, error) {
 			"http://192.168.1.5:8400", address)
 	}
 	if !names.MatchString(name) {
-		return Attendee{}, fmt.Errorf("%w: choose the one that the instructor may see", Report{Name: name}.check())
+		return Attendee{}, fmt.Errorf("%w: choose the one that the instructor may see", Progress{Name: name}.check())
 	}
 	a := Attendee{address: "http://" + u.Host, name: name}
 	a.token, err = a.makeToken(filepath.Join(state, "room"))
@@ -119,7 +119,7 @@ func (a Attendee) Send(ctx context.Context, out io.Writer, exercise string, pass
 	if a.address == "" {
 		return
 	}
-	r := Report{Name: a.name, Exercise: exercise, Passed: passed, Check: failed, Token: a.token}
+	r := Progress{Name: a.name, Exercise: exercise, Passed: passed, Check: failed, Token: a.token}
 	if err := a.post(ctx, r); err != nil {
 		fmt.Fprintf(out, "note: nothing was sent to the room (%.60v); your check counts all the same\n", err)
 		return
@@ -131,7 +131,7 @@ func (a Attendee) Send(ctx context.Context, out io.Writer, exercise string, pass
 	fmt.Fprintf(out, "sent to the room as %s: %s %s\n", a.name, exercise, verdict)
 }
 
-func (a Attendee) post(ctx context.Context, r Report) error {
+func (a Attendee) post(ctx context.Context, r Progress) error {
 	if err := r.check(); err != nil {
 		return err
 	}

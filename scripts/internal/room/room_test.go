@@ -68,7 +68,7 @@ func TestThoseWhoAreStuckComeFirst(t *testing.T) {
 	s, _ := start(t)
 	report := func(name, exercise string, passed bool, ago time.Duration) {
 		t.Helper()
-		if _, why := s.keep(Report{Name: name, Exercise: exercise, Passed: passed, Token: token}, netip.Prefix{}); why != "" {
+		if _, why := s.keep(Progress{Name: name, Exercise: exercise, Passed: passed, Token: token}, netip.Prefix{}); why != "" {
 			t.Fatal(why)
 		}
 		if a := s.attendees[name]; time.Since(a.Since) < time.Minute {
@@ -162,7 +162,7 @@ func TestOneMachineCannotFillTheRoom(t *testing.T) {
 	}
 	for n := range mostAttendees {
 		from := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(n / 256), byte(n)}), 32)
-		code, why := s.keep(Report{Name: fmt.Sprintf("b%d", n), Exercise: "04.2", Token: token}, from)
+		code, why := s.keep(Progress{Name: fmt.Sprintf("b%d", n), Exercise: "04.2", Token: token}, from)
 		if (why == "") != (n < mostAttendees-mostNames) {
 			t.Fatalf("attendee %d of other addresses: %d %s", n, code, why)
 		}

@@ -43,7 +43,7 @@ type attendee struct {
 	Name   string
 	Passed []string
 	// Now is the last report. Since is the time of the first report with its verdict on its exercise.
-	Now   Report
+	Now   Progress
 	Since time.Time
 	// Goto is the command with which the attendee leaves the exercise.
 	Goto string
@@ -76,7 +76,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only make check sends something here", http.StatusForbidden)
 		return
 	}
-	var report Report
+	var report Progress
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBytes))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&report)
@@ -106,7 +106,7 @@ func networkOf(r *http.Request) netip.Prefix {
 }
 
 // keep keeps a report, or returns the reason why not.
-func (s *Server) keep(report Report, from netip.Prefix) (code int, why string) {
+func (s *Server) keep(report Progress, from netip.Prefix) (code int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.attendees[report.Name]

@@ -15,7 +15,7 @@ import (
 const Title = "MyWeb operators, compared"
 
 // Markdown is the report as a page. The numbers and the failures stand there as the lab prints them in a terminal.
-func (r *Report) Markdown() string {
+func (r *Comparison) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s", Title, lead)
 	fmt.Fprintf(&b, "- Date: %s, %d minutes\n", r.Date.UTC().Format("2006-01-02 15:04 UTC"), int(r.Took.Minutes()+0.5))
@@ -50,7 +50,7 @@ const terms = `- **skipped**: the check does not apply to this operator, or did 
 `
 
 // glance has a row for each family.
-func (r *Report) glance(b *strings.Builder) {
+func (r *Comparison) glance(b *strings.Builder) {
 	b.WriteString("\n## The verdict at a glance\n")
 	r.head(b, "checks")
 	for _, f := range r.Families {
@@ -65,7 +65,7 @@ func (r *Report) glance(b *strings.Builder) {
 }
 
 // matrix has a family's groups, with their checks below, for each implementation.
-func (r *Report) matrix(b *strings.Builder, f Family) {
+func (r *Comparison) matrix(b *strings.Builder, f Family) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n", f.Name, f.About)
 	r.head(b, "check")
 	for _, g := range f.Groups {
@@ -78,14 +78,14 @@ func (r *Report) matrix(b *strings.Builder, f Family) {
 	}
 }
 
-func (r *Report) head(b *strings.Builder, first string) {
+func (r *Comparison) head(b *strings.Builder, first string) {
 	b.WriteString("\n")
 	r.row(b, first, r.titled)
 	r.row(b, "---", func(string) string { return "---" })
 }
 
 // row writes a row of a table, with a cell for each implementation.
-func (r *Report) row(b *strings.Builder, first string, cell func(name string) string) {
+func (r *Comparison) row(b *strings.Builder, first string, cell func(name string) string) {
 	b.WriteString("| " + first)
 	for _, i := range r.Impls {
 		b.WriteString(" | " + cell(i.Name))
@@ -94,16 +94,16 @@ func (r *Report) row(b *strings.Builder, first string, cell func(name string) st
 }
 
 // titled is a name with its title: "03 (client-go by hand)".
-func (r *Report) titled(name string) string {
+func (r *Comparison) titled(name string) string {
 	return escape(fmt.Sprintf("%s (%s)", name, r.impl(name).Title))
 }
 
-func (r *Report) impl(name string) Implementation {
+func (r *Comparison) impl(name string) Implementation {
 	return r.Impls[slices.IndexFunc(r.Impls, func(i Implementation) bool { return i.Name == name })]
 }
 
 // checks returns some checks of a family, each once, in the order of the first implementation that has it.
-func (r *Report) checks(f Family, in func(outcome.Result) bool) (checks []outcome.Result) {
+func (r *Comparison) checks(f Family, in func(outcome.Result) bool) (checks []outcome.Result) {
 	seen := map[string]bool{}
 	for _, i := range r.Impls {
 		for _, o := range f.Outcomes[i.Name] {
@@ -132,7 +132,7 @@ func summary(outcomes []outcome.Result, in func(outcome.Result) bool) string {
 }
 
 // costs has a row for each kind of request in each phase, and for the size of each program.
-func (r *Report) costs(b *strings.Builder) {
+func (r *Comparison) costs(b *strings.Builder) {
 	b.WriteString("\n## Costs\n")
 	r.head(b, "requests of ten MyWebs")
 	kinds := map[string]map[string]bool{}
@@ -166,7 +166,7 @@ func (r *Report) costs(b *strings.Builder) {
 }
 
 // details has the checks that did not pass, with their evidence.
-func (r *Report) details(b *strings.Builder) {
+func (r *Comparison) details(b *strings.Builder) {
 	b.WriteString("\n## Checks that did not pass\n")
 	for _, i := range r.Impls {
 		var text strings.Builder

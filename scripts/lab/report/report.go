@@ -7,8 +7,8 @@ import (
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
-// A Report is a whole run of `make compare`.
-type Report struct {
+// A Comparison is a whole run of `make compare`.
+type Comparison struct {
 	// Date of the run, in UTC; Took is its duration.
 	Date time.Time     `json:"date"`
 	Took time.Duration `json:"took"`

@@ -20,8 +20,8 @@ import (
 const hostile = "<script>alert('x')</script> | a `tick`, ```` four, *stars* & [link](x) \\| \x1b[31mred\x1b[0m"
 
 // sample is a run of 03 and 04: 04 fails a check, and both skip one.
-func sample() *Report {
-	r := &Report{
+func sample() *Comparison {
+	r := &Comparison{
 		Date: time.Date(2026, 5, 4, 10, 12, 0, 0, time.UTC), Took: 17*time.Minute + 42*time.Second, Commit: "73bc340+changes",
 		Machine: []string{"2 cores", "24 GB", "linux/amd64"}, Versions: []string{"Kubernetes 1.37.1", "etcd 3.6.4"},
 		Commands: []string{"make compare IMPL=03,04"},
@@ -121,7 +121,7 @@ func TestMatrix(t *testing.T) {
 
 // TestMarkdownIsSound checks that no text of an operator becomes a link, HTML or emphasis.
 func TestMarkdownIsSound(t *testing.T) {
-	for name, r := range map[string]*Report{"two operators": sample(), "nothing": {}} {
+	for name, r := range map[string]*Comparison{"two operators": sample(), "nothing": {}} {
 		tree := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(text.NewReader([]byte(r.Markdown())))
 		err := ast.Walk(tree, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
 			switch n := n.(type) {

@@ -48,7 +48,7 @@ of all programs that an image must hold, in MiB. Permissions are verbs on resour
 `
 
 // Ways returns the short report.
-func (r *Report) Ways() *Ways {
+func (r *Comparison) Ways() *Ways {
 	w := &Ways{Date: r.Date.UTC().Format("2006-01-02"), Commit: r.Commit, Command: strings.Join(r.Commands, "; "),
 		Machine: slices.Concat(r.Machine, r.Versions)}
 	for _, i := range r.Impls {

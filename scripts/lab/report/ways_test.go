@@ -60,7 +60,7 @@ func TestWays(t *testing.T) {
 	if len([]rune(lines[0])) > 120 {
 		t.Errorf("the table has %d columns", len([]rune(lines[0])))
 	}
-	nothing := &Report{Impls: []Implementation{{Name: "a"}}}
+	nothing := &Comparison{Impls: []Implementation{{Name: "a"}}}
 	if got := nothing.Ways().Rows[0].Cells; len(got) > 0 {
 		t.Errorf("nothing was measured, and the cells are %v", got)
 	}

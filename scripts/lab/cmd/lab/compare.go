@@ -76,8 +76,8 @@ func compareCommand() *cobra.Command {
 const onlyByNameLimit = 15 * time.Minute
 
 // compare runs the checks of all families, and then, on a machine without other work, counts requests.
-func (l *lab) compare(ctx context.Context, fast bool) (*report.Report, error) {
-	r := &report.Report{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}
+func (l *lab) compare(ctx context.Context, fast bool) (*report.Comparison, error) {
+	r := &report.Comparison{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}
 	for _, i := range l.impls {
 		r.Impls = append(r.Impls, report.Implementation{Name: i.Name, Title: i.Title})
 	}
@@ -153,7 +153,7 @@ func numbered(lines []string) (groups []report.Group) {
 }
 
 // write writes the report into a folder, in three formats.
-func write(r *report.Report, dir string) error {
+func write(r *report.Comparison, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 	var mu sync.Mutex
 	err = l.inFixtures(ctx, 2, func(w *fixture.Fixture) error {
 		for m := range next {
-			r := mutants.Result{Mutant: m}
+			r := mutants.Examined{Mutant: m}
 			i, err := m.Build(ctx, l.dir)
 			if r.Reason = fmt.Sprint(err); err == nil {
 				r = mutants.Examine(ctx, w, checks.All(), m, i, unpatched[m.Of])

@@ -235,14 +235,6 @@ func WithCRD(ctx context.Context, w *fixture.Fixture, file string, do func() err
 // MyWebs.
 func (i Implementation) AnotherCRD() bool { return i.OwnCRD || i.CRDFile != "" }
 
-// WithoutWebhooks is the implementation for measurements, without webhooks, because the others have none.
-func (i Implementation) WithoutWebhooks() Implementation {
-	if i.Webhooks != "" {
-		i.Webhooks, i.Args = "", slices.DeleteFunc(slices.Clone(i.Args), func(arg string) bool { return arg == "--webhooks" })
-	}
-	return i
-}
-
 // Has reports whether the program has a flag.
 func (i Implementation) Has(flag string) bool { return slices.Contains(i.Flags, flag) }
 

@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A Result is the lab's result for a mutant.
-type Result struct {
+// An Examined mutant has the outcomes of its checks, and whether they caught it.
+type Examined struct {
 	Mutant Mutant
 	// Caught: every check of Mutant.CaughtBy failed, for the stated reason, and passed on the unpatched operator.
 	Caught bool
@@ -28,7 +28,7 @@ type Result struct {
 }
 
 // Print writes the result: the bug, and the lab's verdict.
-func (r Result) Print(w io.Writer) {
+func (r Examined) Print(w io.Writer) {
 	verdict := map[bool]outcome.Verdict{true: "caught", false: "MISSED"}[r.Caught]
 	outcome.Line(w, verdict, r.Mutant.Name, fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
 	fmt.Fprintf(w, "          by %s\n", strings.Join(r.Mutant.CaughtBy, ", "))
@@ -39,7 +39,7 @@ func (r Result) Print(w io.Writer) {
 // on the unpatched operator. A check that also fails there has shown nothing. Checks that need a planted bug run only
 // here. An error with the mutant counts as a mutant that was not caught.
 func Examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, m Mutant,
-	i, unpatched impl.Implementation) (r Result) {
+	i, unpatched impl.Implementation) (r Examined) {
 	begin := time.Now()
 	r.Mutant = m
 	err := impl.WithCRD(ctx, w, m.CRD, func() (err error) {
@@ -60,7 +60,7 @@ func Examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, m Mu
 }
 
 // control runs the checks on the unpatched operator: each must pass.
-func (r *Result) control(ctx context.Context, w *fixture.Fixture, checks []suite.Check,
+func (r *Examined) control(ctx context.Context, w *fixture.Fixture, checks []suite.Check,
 	unpatched impl.Implementation) error {
 	of := r.Mutant.Of
 	outcomes, err := examine(ctx, w, checks, "u-"+of, r.Mutant, unpatched)
@@ -99,7 +99,7 @@ func examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, user
 }
 
 // judge compares the outcomes with the expected ones.
-func (r *Result) judge() {
+func (r *Examined) judge() {
 	r.Caught = true
 	for _, id := range r.Mutant.CaughtBy {
 		at := slices.IndexFunc(r.Outcomes, func(o outcome.Result) bool { return o.Check == id })
