@@ -21,7 +21,7 @@ endif
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
 	ready restore new-chapter \
-	stages compare conformance crash faults mutants benchmark lab examine tools tools-envtest
+	stages compare conformance crash faults mutants benchmark lab examine tools tools-envtest tools-gopls
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
 
 exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
 	@$(WORKSHOP) exercises-verify --ch "$$CH" $(if $(filter-out 0,$(FAST)),--fast)
+
+tools-gopls: ## Compile Go's language server: completion and documentation in the editor of make open
+	@$(WORKSHOP) tools gopls
 
 # For instructors, and for authors of a chapter.
 new-chapter: ## Begin a chapter: make new-chapter NAME=07-something
