@@ -20,7 +20,7 @@ endif
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
-	ready restore stages compare conformance crash faults mutants lab examine tools tools-envtest
+	ready restore stages compare conformance crash faults mutants lab examine tools tools-envtest tools-gopls
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
 
 exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
 	@$(WORKSHOP) exercises-verify --ch "$$CH" $(if $(filter-out 0,$(FAST)),--fast)
+
+tools-gopls: ## Compile Go's language server: completion and documentation in the editor of make open
+	@$(WORKSHOP) tools gopls
 
 # For instructors.
 kind-up: ## Create the kind cluster (needs Docker)

@@ -41,7 +41,9 @@ func toolsCommand() *cobra.Command {
 					names = append(names, t.Name)
 				}
 			}
-			return w.builder().Ensure(cmd.Context(), names...)
+			b := w.builder()
+			b.Tools = append(slices.Clone(tools.All), tools.Gopls)
+			return b.Ensure(cmd.Context(), names...)
 		})
 }
 

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/internal/doctor"
 	"example.com/operator-workshop/scripts/internal/room"
+	"example.com/operator-workshop/scripts/internal/tools"
 	"example.com/operator-workshop/scripts/internal/window"
 )
 
@@ -38,6 +41,10 @@ func openCommand() *cobra.Command {
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			server, err := window.New(window.Config{Root: w.root, State: w.state, Env: w.pageEnv(), Course: course,
 				Ledger: w.cluster().Ledger(), Port: port,
+				Gopls: filepath.Join(w.bin(), tools.Gopls.Name), Memory: func() (uint64, error) {
+					available, _, err := doctor.Local(w.root).Memory(cmd.Context())
+					return available, err
+				},
 				Objects: func() (window.Reader, error) { return w.cluster().Reader() },
 				Present: present, Grace: openGrace, Room: attendee.Words()})
 			if err != nil {

@@ -144,13 +144,14 @@ func (p Packer) git(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // Modules are the modules whose dependencies a room needs. Linters are not among them: they are for developers of the
-// workshop. operator-sdk and restic are packed as programs, and OLM runs on kind on a machine with a network.
+// workshop. operator-sdk and restic are packed as programs, and OLM runs on kind on a machine with a network. The editor
+// works without gopls.
 func Modules(root string) ([]string, error) {
 	all, err := chapter.Modules(root)
 	return slices.DeleteFunc(all, func(dir string) bool {
 		dir = filepath.ToSlash(dir)
 		return strings.HasPrefix(dir, "scripts/linters") ||
-			slices.Contains([]string{"scripts/operator-sdk", "scripts/restic", "05-operator-sdk/olm/programs"}, dir)
+			slices.Contains([]string{"scripts/operator-sdk", "scripts/restic", "scripts/gopls", "05-operator-sdk/olm/programs"}, dir)
 	}), err
 }
 

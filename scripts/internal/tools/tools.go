@@ -1,5 +1,5 @@
 // Package tools builds the programs that are not ours, at the versions that the go.mod files of scripts/tools,
-// scripts/operator-sdk and scripts/restic pin, into the repository's bin/.
+// scripts/operator-sdk, scripts/restic and scripts/gopls pin, into the repository's bin/.
 package tools
 
 // A Tool is one program and the package from which it is built.
@@ -19,7 +19,11 @@ type Tool struct {
 	Versions []string
 }
 
-// All lists every program that the workshop uses and that is not ours.
+// Gopls is Go's language server. It is not in All: the window's editor uses it where it is, and `make tools` and a bundle
+// do not wait for it.
+var Gopls = Tool{Name: "gopls", Package: "golang.org/x/tools/gopls", Module: "gopls"}
+
+// All lists every program that the workshop needs and that is not ours.
 var All = []Tool{
 	{Name: "etcd", Built: "server", Package: "go.etcd.io/etcd/server/v3"},
 	{Name: "kube-apiserver", Package: "k8s.io/kubernetes/cmd/kube-apiserver"},

@@ -201,6 +201,11 @@ func TestUndoSurvivesAReload(t *testing.T) {
 	}
 }
 
+// tooWide are the elements around the editor whose contents are cut, or need a scroll bar.
+const tooWide = `[document.documentElement, ...document.querySelectorAll("#panel-exercises, #panel-exercises *:not(.cm-editor *, pre, code)")]
+	.filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && getComputedStyle(e).display !== "inline")
+	.map(e => e.tagName + "." + e.className)`
+
 // TestAReaderWritesByKeyboardAlone also has the place of 200 % zoom: a window of 1280 x 800 has 640 x 400 pixels of CSS.
 func TestAReaderWritesByKeyboardAlone(t *testing.T) {
 	for name, size := range map[string][3]int64{"usual": {1280, 800, 1}, "at 200 %": {640, 400, 2}} {
@@ -218,8 +223,7 @@ func TestAReaderWritesByKeyboardAlone(t *testing.T) {
 			do(t, ctx, chromedp.Evaluate(`document.activeElement.matches(".editor .cm-content")`, &inside),
 				chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Tab),
 				chromedp.Evaluate(`document.activeElement.textContent === "Save" && document.activeElement.checkVisibility()`, &left),
-				chromedp.Evaluate(`[document.documentElement, ...document.querySelectorAll("#panel-exercises, #panel-exercises *:not(.cm-editor *, pre, code)")]
-					.filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && getComputedStyle(e).display !== "inline").map(e => e.tagName + "." + e.className)`, &wide))
+				chromedp.Evaluate(tooWide, &wide))
 			if !inside || !left {
 				t.Errorf("the focus stays in the editor: %t; Escape and Tab lead to Save: %t", inside, left)
 			}

@@ -50,6 +50,8 @@ type Task struct {
 	Editor string `json:"editor"`
 	// Program is the command that runs the reader's program, empty when the exercise is not about a program.
 	Program string `json:"program"`
+	// Address is the file for Go's language server, empty when the server does not run.
+	Address string `json:"address"`
 	// Places are lines of the file on which the last check has something to say.
 	Places []exercise.Place `json:"places"`
 	// Beside has files that help to understand the file, by their paths.
@@ -128,6 +130,7 @@ func (s *Server) addFiles(task *Task, e exercise.Exercise, state exercise.State)
 	if err != nil {
 		return nil // the editor says so
 	}
+	task.Address = s.languageServers.address(e)
 	task.Places = s.Course.Places(e, state, text.Text)
 	task.Beside, err = s.Course.Beside(e, text.Text)
 	return err

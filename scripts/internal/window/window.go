@@ -35,6 +35,10 @@ type Config struct {
 	// Objects returns a reader of the local cluster in its present state. The error is the reason for which there is no
 	// reader.
 	Objects func() (Reader, error)
+	// Gopls is the program of Go's language server. The editor works without the program.
+	Gopls string
+	// Memory returns how many bytes of memory are available.
+	Memory func() (uint64, error)
 	// Course are the exercises.
 	Course exercise.Course
 	// Port is the port on 127.0.0.1; 0 means any free port.
@@ -57,7 +61,9 @@ type Server struct {
 	pages          *pages
 	spoken         []spoken
 	terminals      terminals
-	assets         fs.FS
+	// languageServers are those of programming languages.
+	languageServers languageServers
+	assets          fs.FS
 	// out gets a new address when the last one is used.
 	out io.Writer
 
@@ -82,6 +88,7 @@ func New(c Config) (*Server, error) {
 	if err := s.terminals.open(c); err != nil {
 		return nil, err
 	}
+	s.languageServers.open(c, s.terminals.state)
 	s.listener, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", c.Port))
 	if err != nil && c.Port != 0 { // another window uses it
 		s.listener, err = net.Listen("tcp4", "127.0.0.1:0")
@@ -121,6 +128,7 @@ func (s *Server) Serve(ctx context.Context, out io.Writer) error {
 		fmt.Fprintln(out, "ending what runs in the terminals")
 	}
 	cut()
+	s.languageServers.close()
 	return errors.Join(err, server.Close(), s.terminals.close(s.Grace))
 }
 
@@ -148,6 +156,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /exercises/{id}/file", s.private(s.readText))
 	mux.HandleFunc("PUT /exercises/{id}/file", s.private(s.writeText))
 	mux.HandleFunc("POST /exercises/{id}/file/difference", s.private(s.compareText))
+	mux.HandleFunc("GET /exercises/{id}/gopls", s.gopls)
 	mux.HandleFunc("GET /source/{path...}", s.private(s.source))
 	mux.HandleFunc("GET /loop/sources", s.private(s.loopSources))
 	mux.HandleFunc("GET /loop/records/{source}", s.records)

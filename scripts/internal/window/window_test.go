@@ -165,7 +165,8 @@ func startAt(t *testing.T, root string, port int) *fixture {
 		All: []exercise.Exercise{{ID: "04.1", Title: "Say right", Minutes: 5, Story: "The file says wrong.", Chapter: "04-x",
 			Starter: "stages/1", Solution: "stages/2", File: "main.go"}}}
 	server, err := New(Config{Root: root, State: state, Env: os.Environ(), Course: course, Grace: 5 * time.Second, Port: port,
-		Ledger:  filepath.Join(state, "ledger.jsonl"),
+		Ledger: filepath.Join(state, "ledger.jsonl"),
+		Gopls:  filepath.Join(root, "gopls"), Memory: func() (uint64, error) { return 4 << 30, nil },
 		Objects: func() (Reader, error) { return nil, errors.New("no cluster runs") }})
 	testkit.Must(t, err)
 	ctx, end := context.WithCancel(context.Background()) // it outlives the browser, which ends at the cleanup

@@ -4,7 +4,8 @@
 
 import { load } from "./connection.js";
 import { announce, difference, element, t } from "./dom.js";
-import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBracketsKeymap, defaultKeymap, EditorState,
+import { connectGopls } from "./gopls.js";
+import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBracketsKeymap, Compartment, defaultKeymap, EditorState,
   EditorView, go, history, historyField, historyKeymap, indentOnInput, indentUnit, indentWithTab, isolateHistory, keymap,
   lineNumbers, lintGutter, nextDiagnostic, setDiagnostics, syntaxHighlighting, Text, yaml } from "./vendor/codemirror/codemirror.mjs";
 
@@ -91,6 +92,9 @@ export class Editor {
     this.since = undefined;
     /** @type {ChangeSet | undefined} the changes since the beginning of a save */
     this.sinceSave = undefined;
+    this.help = new Compartment(); // of gopls
+    /** @type {(() => void) | undefined} ends the connection to gopls */
+    this.leaveGopls = undefined;
     this.opening = Promise.resolve();
     this.queue = Promise.resolve();
     this.waiting = 0;
@@ -121,6 +125,7 @@ export class Editor {
     }
     await this.opening;
     this.mark(task.places);
+    this.askGopls(task.address);
   }
 
   /** @param {string} id */
@@ -132,8 +137,21 @@ export class Editor {
     this.id = "";
   }
 
+  /**
+   * Lets Go's language server help, where it runs.
+   * @param {string} address the file for gopls, empty without gopls
+   */
+  askGopls(address) {
+    const view = this.view;
+    if (!view || !address || this.leaveGopls) return;
+    this.leaveGopls = connectGopls(this.id, address, (help) => view.dispatch({ effects: this.help.reconfigure(help) }),
+      () => this.leaveGopls = undefined);
+  }
+
   close() {
     this.keep();
+    this.leaveGopls?.();
+    this.leaveGopls = undefined;
     this.view?.destroy();
     this.view = undefined;
     this.id = "";
@@ -150,7 +168,7 @@ export class Editor {
   show(disk) {
     const windows = /\r\n/.test(disk.text) && !/(^|[^\r])\n/.test(disk.text);
     const extensions = [shared(this.path), keys(this), history(), closeBrackets(), typeOver, indentOnInput(), lintGutter(),
-      windows ? EditorState.lineSeparator.of("\r\n") : [],
+      this.help.of([]), windows ? EditorState.lineSeparator.of("\r\n") : [],
       EditorView.contentAttributes.of({ "aria-label": this.path, "aria-describedby": "editor-keys" }),
       EditorView.updateListener.of((update) => update.docChanged && this.follow(update.changes))];
     const { draft, state } = this.draft(extensions) ??

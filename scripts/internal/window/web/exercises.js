@@ -9,7 +9,7 @@ import { Editor, readOnly } from "./editor.js";
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
 /** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string,
- *    places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
+ *    address: string,    places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
 
