@@ -26,10 +26,15 @@ func TestManifest(t *testing.T) {
 		t.Errorf("namespace %s, account %s, it watches %q", target.home(), target.serviceAccount(), target.Namespace)
 	}
 	all, err := w.grants()
-	if err != nil || len(all) != 2 || all[0].namespace != "testoperator" || all[1].namespace != "" || len(all[1].rules) != 4 {
+	if err != nil || len(all) != 2 || all[0].namespace != "testoperator" || all[1].namespace != "" || len(all[1].rules) != 4 || len(all[0].rules) != 2 {
 		t.Errorf("roles %+v, %v", all, err)
 	}
-	k := kubelet{workload: w, pod: "greeter-0"}
+	wanted := []string{"greetings", "greetings.testoperator", "greetings.testoperator.svc",
+		"greetings.testoperator.svc.cluster.local"}
+	if names := w.services(); !slices.Equal(names, wanted) {
+		t.Errorf("Services %q, want %q", names, wanted)
+	}
+	k := kubelet{workload: w}
 	want := []string{"--leader-elect", "--webhook-port=9444", "--webhook-cert-dir=/certs"}
 	if args := k.arguments(map[string]string{"WEBHOOK_PORT": "9444"}); !slices.Equal(args, want) {
 		t.Errorf("arguments %q, want %q", args, want)
@@ -74,8 +79,8 @@ func TestTheDeploymentOfAProgram(t *testing.T) {
 }
 
 func TestWhatADownwardAPIHas(t *testing.T) {
-	k := kubelet{pod: "greeter-0", workload: &workload{namespace: "here", template: corev1.PodTemplateSpec{}}}
-	k.template.Labels = map[string]string{"app": "greeter"}
+	k := kubelet{self: &corev1.Pod{}, workload: &workload{namespace: "here"}}
+	k.self.Name, k.self.Labels = "greeter-0", map[string]string{"app": "greeter"}
 	k.container.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1500m"),
 		"memory": resource.MustParse("64Mi")}
 	for path, want := range map[string]string{"metadata.name": "greeter-0", "metadata.namespace": "here",

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
@@ -28,10 +28,11 @@ type operator struct {
 	program   string // that start runs
 	fixture   *fixture.Fixture
 	user      *fixture.User
-	pod       string    // its name; empty when the program runs outside a pod
-	flags     []string  // that --help names
-	container container // what the manifests say about it
-	port      int       // port of its webhooks; 0 for the usual port
+	pod       string      // its name; empty when the program runs outside a pod
+	self      *corev1.Pod // outside a pod, what the downward API has
+	flags     []string    // that --help names
+	container container   // what the manifests say about it
+	port      int         // port of its webhooks; 0 for the usual port
 	// metricsPort is the port of its metrics; 0 when the lab cannot read them.
 	metricsPort int
 
@@ -43,10 +44,10 @@ func (r *run) newOperator(ctx context.Context, name string, flags []string) (o *
 	w, t := r.fixture, r.target
 	o = &operator{target: t, program: t.Program, fixture: w, flags: flags}
 	if t.Outside {
+		o.self = t.unknownPod(name)
 		o.user, err = w.AddUser(ctx, name)
 	} else {
-		o.pod = name + "-" + rand.String(5)
-		o.user, err = w.AddServiceAccount(ctx, name, t.serviceAccount())
+		err = o.findPod(ctx, r, name)
 	}
 	if err != nil {
 		return nil, err

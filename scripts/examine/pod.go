@@ -69,12 +69,31 @@ type container struct {
 	mounts    []pod.Mount
 }
 
+// findPod gives the operator its pod, and a service account with a token of this pod.
+func (o *operator) findPod(ctx context.Context, r *run, name string) error {
+	replicas := 1
+	if r.operator != nil {
+		replicas = 2
+	}
+	self, exists, err := r.podOf(ctx, name, replicas)
+	if err != nil {
+		return err
+	}
+	o.self, o.pod = self, self.Name
+	bound := self
+	if !exists {
+		bound = nil
+	}
+	o.user, err = o.fixture.AddServiceAccount(ctx, name, o.target.serviceAccount(), bound)
+	return err
+}
+
 // readContainer reads what the manifests say. The objects that the container needs exist.
 func (o *operator) readContainer(ctx context.Context, served bool) (err error) {
 	if o.target.workload == nil {
 		return nil
 	}
-	k := &kubelet{workload: o.target.workload, ctx: ctx, fixture: o.fixture, pod: o.pod, served: served,
+	k := &kubelet{workload: o.target.workload, ctx: ctx, fixture: o.fixture, self: o.self, served: served,
 		dir: filepath.Join(o.fixture.Dir, "volumes", o.user.Name)}
 	var values map[string]string
 	if o.container.env, values, err = k.environment(); err == nil {
@@ -93,8 +112,10 @@ func (o *operator) inPod(args []string) (fixture.Program, error) {
 	given := slices.Concat(o.container.args, o.filled(o.target.Args))
 	env := slices.Concat([]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, o.container.env, o.filled(o.target.Env))
 	in := o.fixture.Pod(o.user, o.pod)
+	in.Address = address(o.self)
 	if o.target.workload != nil {
 		o.target.workload.shape(in)
+		in.Services = o.target.workload.services()
 	}
 	in.Mounts = slices.DeleteFunc(in.Mounts, func(m pod.Mount) bool { // the manifests have another one there
 		return slices.ContainsFunc(o.container.mounts, func(own pod.Mount) bool { return own.Target == m.Target })
@@ -177,9 +198,12 @@ func (o *operator) freePort(inPod int) (int, error) {
 	return fixture.FreePort()
 }
 
-// alone are the arguments of an operator that runs once: it needs no leader election, and a leader that cannot renew its
-// lease during a fault would end.
+// alone are the arguments of an operator that runs once: those of its manifests. Without manifests it needs no leader
+// election.
 func (o *operator) alone() []string {
+	if o.pod != "" && o.target.workload != nil {
+		return nil
+	}
 	return o.with("--leader-elect=false", "--enable-leader-election=false")
 }
 

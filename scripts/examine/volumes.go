@@ -23,7 +23,7 @@ type kubelet struct {
 	*workload
 	ctx     context.Context
 	fixture *fixture.Fixture
-	pod     string // its name
+	self    *corev1.Pod
 	dir     string // for volumes
 	served  bool   // the lab makes the certificates of webhooks
 }

@@ -114,7 +114,8 @@ func etc(p Pod) error {
 	files := map[string]string{
 		"hostname": p.Name + "\n",
 		"hosts": fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n%s kubernetes.default.svc "+
-			"kubernetes.default.svc.cluster.local kubernetes.default kubernetes\n", p.Address, p.Name, p.Server.Addr()),
+			"kubernetes.default.svc.cluster.local kubernetes.default kubernetes\n", p.Address,
+			strings.Join(append([]string{p.Name}, p.Services...), " "), p.Server.Addr()),
 		// Nothing answers there: no name of a Service can be looked up.
 		"resolv.conf":   fmt.Sprintf("nameserver %s\nsearch svc.cluster.local cluster.local\n", p.Server.Addr()),
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
