@@ -1,6 +1,10 @@
 package examine
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/pod"
+	"example.com/operator-workshop/scripts/examine/supervisor"
 )
 
 const manifest = "testoperator/config/manifest.yaml"
@@ -121,6 +127,62 @@ func TestASystemThatAllowsNoPods(t *testing.T) {
 	}
 }
 
+// TestHealth asks a server that answers as a service of gRPC does.
+func TestHealth(t *testing.T) {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/grpc")
+		w.Header().Set("Trailer", "Grpc-Status")
+		switch {
+		case r.ProtoMajor != 2 || r.URL.Path != "/grpc.health.v1.Health/Check":
+			w.WriteHeader(http.StatusNotFound)
+		case string(body) == "\x00\x00\x00\x00\x00":
+			_, _ = w.Write([]byte{0, 0, 0, 0, 2, 8, 1})
+			w.Header().Set("Grpc-Status", "0")
+		case string(body) == "\x00\x00\x00\x00\x06\n\x04slow":
+			_, _ = w.Write([]byte{0, 0, 0, 0, 2, 8, 2})
+			w.Header().Set("Grpc-Status", "0")
+		default:
+			w.Header().Set("Grpc-Status", "5")
+		}
+	}))
+	server.Config.Protocols = protocols
+	server.Start()
+	defer server.Close()
+	port := server.Listener.Addr().(*net.TCPAddr).Port
+	o := &operator{}
+	o.Began(&fixture.Process{Process: &supervisor.Process{}})
+	for service, say := range map[string]string{"": "", "slow": "does not report SERVING: 200 OK, code 0",
+		"none": "does not report SERVING: 200 OK, code 5"} {
+		err := o.askHealth(t.Context(), port, service)
+		if (err == nil) != (say == "") || err != nil && !strings.Contains(err.Error(), say) {
+			t.Errorf("%q: %v, want %q", service, err, say)
+		}
+	}
+}
+
+func TestContainers(t *testing.T) {
+	target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: manifest}}
+	if err := target.readManifest(); err != nil {
+		t.Fatal(err)
+	}
+	w := target.workload
+	if all := w.initContainers(); len(all) != 1 || all[0].Name != "prepare" {
+		t.Errorf("init containers %+v", all)
+	}
+	w.template.Spec.InitContainers[0].Image = "busybox"
+	want := "Of the pod, the lab does not run prepare, proxy: the lab has no image, and no program but PROGRAM=."
+	if say := w.leftOutContainers(); len(w.initContainers()) != 0 || say != want {
+		t.Errorf("%q, want %q", say, want)
+	}
+	w.template.Spec.InitContainers = nil
+	if say := w.leftOutContainers(); say != "" {
+		t.Errorf("%q without other containers", say)
+	}
+}
+
 // TestNamedFiles has settings with paths: a pod shows the files, and no folder.
 func TestNamedFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -152,7 +214,7 @@ func TestAManifestNeedsNothingElse(t *testing.T) {
 	}
 	page := report.Markdown()
 	for _, say := range []string{"one replica sent all", "Its webhooks were served: ValidatingWebhookConfiguration greetings",
-		"does not serve: Certificate."} {
+		"does not serve: Certificate.", "the lab does not run proxy: "} {
 		if !strings.Contains(page, say) {
 			t.Errorf("the page does not say %q:\n%s", say, page)
 		}

@@ -60,7 +60,10 @@ func (r *run) newOperator(ctx context.Context, name string, flags []string) (o *
 	if err := o.readContainer(ctx, r.served); err != nil {
 		return nil, err
 	}
-	return o, o.grant(ctx)
+	if err := o.grant(ctx); err != nil {
+		return nil, err
+	}
+	return o, o.initialize(ctx, r.served)
 }
 
 // grant gives the user its permissions: those of ROLE= and of MANIFEST=, or all.
@@ -164,7 +167,7 @@ func (o *operator) start(ctx context.Context) error {
 	mark := o.fixture.Ledger.Mark()
 	p, err := o.launch()
 	if err != nil {
-		return fmt.Errorf("PROGRAM=%s cannot be started: %w", o.program, err)
+		return fmt.Errorf("PROGRAM=%s %w: %w", o.program, errNotStarted, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
 	defer cancel()
@@ -179,10 +182,10 @@ func (o *operator) start(ctx context.Context) error {
 		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	if err == nil || errors.Is(err, errBusy) { // it works on objects that exist
-		if err = o.awaitProbe(ended); err == nil {
+		if err = o.awaitProbes(ended); err == nil {
 			return nil
 		} else if p.Running() {
-			return fmt.Errorf("the operator runs, and its readiness probe in MANIFEST= does not succeed in 20 s: %w%s", err,
+			return fmt.Errorf("the operator runs, and a probe in MANIFEST= does not succeed in 20 s: %w%s", err,
 				words(p))
 		}
 	}
@@ -200,6 +203,8 @@ func (o *operator) start(ctx context.Context) error {
 var (
 	errLate = errors.New("the time is over")
 	errBusy = errors.New("it sends requests all the time")
+
+	errNotStarted = errors.New("cannot be started")
 )
 
 // forbidden names the requests since a mark that ROLE= does not allow.

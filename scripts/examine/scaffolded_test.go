@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,9 @@ func TestScaffolds(t *testing.T) {
 	}
 }
 
+// ofSample are findings that are skipped because of the scaffold's sample, which has an empty spec.
+var ofSample = []string{"fields reach the children or are refused", "further permissions"}
+
 // examinedAsInACluster reports an experiment that was skipped because of its environment.
 func examinedAsInACluster(t *testing.T, report *Report) {
 	t.Helper()
@@ -46,7 +50,7 @@ func examinedAsInACluster(t *testing.T, report *Report) {
 		t.Errorf("its webhooks were not served:\n%s", page)
 	}
 	for _, f := range report.Findings {
-		if f.Verdict == Skipped && !strings.HasPrefix(f.Title, "not tried: ") {
+		if f.Verdict == Skipped && !strings.HasPrefix(f.Title, "not tried: ") && !slices.Contains(ofSample, f.Title) {
 			t.Errorf("skipped: %s: %s", f.Title, f.What)
 		}
 	}

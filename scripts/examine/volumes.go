@@ -75,6 +75,13 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 		if m.MountPath == fixture.ServiceAccountDir {
 			continue // each pod of the lab has it
 		}
+		if source := k.shared(m.Name); source != "" && volumes[m.Name].EmptyDir != nil {
+			if err := os.MkdirAll(filepath.Join(source, m.SubPath), 0o700); err != nil {
+				return nil, err
+			}
+			all = append(all, pod.Mount{Source: filepath.Join(source, m.SubPath), Target: m.MountPath, Writable: !m.ReadOnly})
+			continue
+		}
 		source, err := k.volume(volumes[m.Name])
 		if err != nil {
 			return nil, fmt.Errorf("the volume %s: %w", m.Name, err)

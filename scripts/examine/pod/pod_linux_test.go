@@ -281,6 +281,19 @@ func TestAnEmptyFolderAboveTheProgram(t *testing.T) {
 	}
 }
 
+// TestAFolderAboveTheProgram keeps what the pod before wrote, such as the place of the program.
+func TestAFolderAboveTheProgram(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := usual
+	p.Mounts = []Mount{{Source: t.TempDir(), Target: filepath.Dir(self), Writable: true}}
+	for range 2 {
+		viewOf(t, p)
+	}
+}
+
 func TestNoAddressOfTheMachineIsReached(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

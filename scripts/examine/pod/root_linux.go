@@ -79,6 +79,7 @@ func fill(p Pod, program Program) error {
 			return err
 		}
 	}
+	_, notInSystem := os.Stat(program.Path)
 	for _, m := range p.Mounts {
 		show := func() error { return bind(m.Source, m.Target, m.Writable) }
 		if m.Source == "" {
@@ -88,7 +89,7 @@ func fill(p Pod, program Program) error {
 			return err
 		}
 	}
-	if _, err := os.Stat(program.Path); err == nil { // it is a part of the system
+	if notInSystem == nil {
 		return nil
 	}
 	return bind(program.Path, program.Path, false)

@@ -136,7 +136,12 @@ func main() {
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
 	namespace := flag.String("leader-election-namespace", inPodNamespace(), "of the lease")
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the file with the address of the API server")
+	prepare := flag.String("prepare", "", "write this file, and end: what an init container does")
 	flag.Parse()
+	if *prepare != "" {
+		must(os.WriteFile(*prepare, nil, 0o600))
+		return
+	}
 	switch {
 	case !*elect || os.Getenv("FAULT") == noLease:
 		*namespace = ""
