@@ -1,20 +1,20 @@
 package examine
 
 import (
+	"errors"
 	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/pod"
 	"example.com/operator-workshop/scripts/examine/supervisor"
@@ -127,39 +127,32 @@ func TestASystemThatAllowsNoPods(t *testing.T) {
 	}
 }
 
-// TestHealth asks a server that answers as a service of gRPC does.
+// TestHealth asks etcd, which serves the health service of gRPC.
 func TestHealth(t *testing.T) {
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("Content-Type", "application/grpc")
-		w.Header().Set("Trailer", "Grpc-Status")
-		switch {
-		case r.ProtoMajor != 2 || r.URL.Path != "/grpc.health.v1.Health/Check":
-			w.WriteHeader(http.StatusNotFound)
-		case string(body) == "\x00\x00\x00\x00\x00":
-			_, _ = w.Write([]byte{0, 0, 0, 0, 2, 8, 1})
-			w.Header().Set("Grpc-Status", "0")
-		case string(body) == "\x00\x00\x00\x00\x06\n\x04slow":
-			_, _ = w.Write([]byte{0, 0, 0, 0, 2, 8, 2})
-			w.Header().Set("Grpc-Status", "0")
-		default:
-			w.Header().Set("Grpc-Status", "5")
-		}
-	}))
-	server.Config.Protocols = protocols
-	server.Start()
-	defer server.Close()
-	port := server.Listener.Addr().(*net.TCPAddr).Port
+	bin, err := cluster.Programs()
+	client, clientErr := fixture.FreePort()
+	peer, peerErr := fixture.FreePort()
+	if err := errors.Join(err, clientErr, peerErr); err != nil {
+		t.Fatal(err)
+	}
+	of := func(port int) string { return "http://" + localAddress(port) }
+	p, err := supervisor.Start(supervisor.Command{Path: filepath.Join(bin, "etcd"), Env: []string{}, Output: io.Discard,
+		Args: []string{"--data-dir=" + t.TempDir(), "--listen-client-urls=" + of(client), "--advertise-client-urls=" + of(client),
+			"--listen-peer-urls=" + of(peer), "--initial-advertise-peer-urls=" + of(peer),
+			"--initial-cluster=default=" + of(peer)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
 	o := &operator{}
-	o.Began(&fixture.Process{Process: &supervisor.Process{}})
-	for service, say := range map[string]string{"": "", "slow": "does not report SERVING: 200 OK, code 0",
-		"none": "does not report SERVING: 200 OK, code 5"} {
-		err := o.askHealth(t.Context(), port, service)
-		if (err == nil) != (say == "") || err != nil && !strings.Contains(err.Error(), say) {
-			t.Errorf("%q: %v, want %q", service, err, say)
-		}
+	o.Began(&fixture.Process{Process: p})
+	err = fixture.Eventually(t.Context(), 30*time.Second, func() error { return o.askHealth(t.Context(), client, "") })
+	if err != nil {
+		t.Error(err)
+	}
+	err = o.askHealth(t.Context(), client, "none")
+	if want := "the service of gRPC does not report SERVING: 200 OK, code 5"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
