@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"example.com/operator-workshop/scripts/examine/fixture"
 )
 
 // environment are the variables of the container, and their values for its arguments.
@@ -75,7 +73,7 @@ var keyed = regexp.MustCompile(`^metadata\.(labels|annotations)\['([^']+)'\]$`)
 // field is a field of the pod, as the downward API has it.
 func (k *kubelet) field(path string) string {
 	if m := keyed.FindStringSubmatch(path); m != nil {
-		return map[string]map[string]string{"labels": k.template.Labels, "annotations": k.template.Annotations}[m[1]][m[2]]
+		return map[string]map[string]string{"labels": k.self.Labels, "annotations": k.self.Annotations}[m[1]][m[2]]
 	}
 	all := func(values map[string]string) string {
 		var lines strings.Builder
@@ -84,11 +82,12 @@ func (k *kubelet) field(path string) string {
 		}
 		return lines.String()
 	}
-	return map[string]string{"metadata.name": k.pod, "metadata.namespace": k.namespace,
-		"metadata.uid": "00000000-0000-4000-8000-000000000001", "metadata.labels": all(k.template.Labels),
-		"metadata.annotations": all(k.template.Annotations), "spec.serviceAccountName": k.serviceAccount(),
-		"spec.nodeName": "node-0", "status.podIP": fixture.PodAddress.String(),
-		"status.podIPs": fixture.PodAddress.String(), "status.hostIP": "127.0.0.1", "status.hostIPs": "127.0.0.1"}[path]
+	return map[string]string{"metadata.name": k.self.Name, "metadata.namespace": k.namespace,
+		"metadata.uid": string(k.self.UID), "metadata.labels": all(k.self.Labels),
+		"metadata.annotations": all(k.self.Annotations), "spec.serviceAccountName": k.serviceAccount(),
+		"spec.nodeName": k.self.Spec.NodeName, "status.podIP": address(k.self).String(),
+		"status.podIPs": address(k.self).String(), "status.hostIP": k.self.Status.HostIP,
+		"status.hostIPs": k.self.Status.HostIP}[path]
 }
 
 // resource is a limit or a request of the container.

@@ -21,6 +21,7 @@ import (
 // A workload is the part of an operator's manifests that describes its pods.
 type workload struct {
 	name, namespace string
+	object          *unstructured.Unstructured // its Deployment, or another kind with a pod template
 	template        corev1.PodTemplateSpec
 	container       corev1.Container
 	objects         []*unstructured.Unstructured // all of the manifests
@@ -97,7 +98,7 @@ func (w *workload) choose(program string) error {
 
 // workloadOf reads a Deployment, or another kind with a pod template.
 func workloadOf(u *unstructured.Unstructured) (w workload, err error) {
-	w.name, w.namespace = u.GetName(), cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)
+	w.object, w.name, w.namespace = u, u.GetName(), cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)
 	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &w.template); err != nil {
 		return w, fmt.Errorf("read %s %s: %w", u.GetKind(), w.name, err)

@@ -1,17 +1,23 @@
 package examine
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"example.com/operator-workshop/scripts/examine/cluster"
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/pod"
+	"example.com/operator-workshop/scripts/examine/supervisor"
 )
 
 const manifest = "testoperator/config/manifest.yaml"
@@ -26,10 +32,15 @@ func TestManifest(t *testing.T) {
 		t.Errorf("namespace %s, account %s, it watches %q", target.home(), target.serviceAccount(), target.Namespace)
 	}
 	all, err := w.grants()
-	if err != nil || len(all) != 2 || all[0].namespace != "testoperator" || all[1].namespace != "" || len(all[1].rules) != 4 {
+	if err != nil || len(all) != 2 || all[0].namespace != "testoperator" || all[1].namespace != "" || len(all[1].rules) != 4 || len(all[0].rules) != 2 {
 		t.Errorf("roles %+v, %v", all, err)
 	}
-	k := kubelet{workload: w, pod: "greeter-0"}
+	wanted := []string{"greetings", "greetings.testoperator", "greetings.testoperator.svc",
+		"greetings.testoperator.svc.cluster.local"}
+	if names := w.services(); !slices.Equal(names, wanted) {
+		t.Errorf("Services %q, want %q", names, wanted)
+	}
+	k := kubelet{workload: w}
 	want := []string{"--leader-elect", "--webhook-port=9444", "--webhook-cert-dir=/certs"}
 	if args := k.arguments(map[string]string{"WEBHOOK_PORT": "9444"}); !slices.Equal(args, want) {
 		t.Errorf("arguments %q, want %q", args, want)
@@ -74,8 +85,8 @@ func TestTheDeploymentOfAProgram(t *testing.T) {
 }
 
 func TestWhatADownwardAPIHas(t *testing.T) {
-	k := kubelet{pod: "greeter-0", workload: &workload{namespace: "here", template: corev1.PodTemplateSpec{}}}
-	k.template.Labels = map[string]string{"app": "greeter"}
+	k := kubelet{self: &corev1.Pod{}, workload: &workload{namespace: "here"}}
+	k.self.Name, k.self.Labels = "greeter-0", map[string]string{"app": "greeter"}
 	k.container.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1500m"),
 		"memory": resource.MustParse("64Mi")}
 	for path, want := range map[string]string{"metadata.name": "greeter-0", "metadata.namespace": "here",
@@ -116,6 +127,55 @@ func TestASystemThatAllowsNoPods(t *testing.T) {
 	}
 }
 
+// TestHealth asks etcd, which serves the health service of gRPC.
+func TestHealth(t *testing.T) {
+	bin, err := cluster.Programs()
+	client, clientErr := fixture.FreePort()
+	peer, peerErr := fixture.FreePort()
+	if err := errors.Join(err, clientErr, peerErr); err != nil {
+		t.Fatal(err)
+	}
+	of := func(port int) string { return "http://" + localAddress(port) }
+	p, err := supervisor.Start(supervisor.Command{Path: filepath.Join(bin, "etcd"), Env: []string{}, Output: io.Discard,
+		Args: []string{"--data-dir=" + t.TempDir(), "--listen-client-urls=" + of(client), "--advertise-client-urls=" + of(client),
+			"--listen-peer-urls=" + of(peer), "--initial-advertise-peer-urls=" + of(peer),
+			"--initial-cluster=default=" + of(peer)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	o := &operator{}
+	o.Began(&fixture.Process{Process: p})
+	err = fixture.Eventually(t.Context(), 30*time.Second, func() error { return o.askHealth(t.Context(), client, "") })
+	if err != nil {
+		t.Error(err)
+	}
+	err = o.askHealth(t.Context(), client, "none")
+	if want := "the service of gRPC does not report SERVING: 200 OK, code 5"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestContainers(t *testing.T) {
+	target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: manifest}}
+	if err := target.readManifest(); err != nil {
+		t.Fatal(err)
+	}
+	w := target.workload
+	if all := w.initContainers(); len(all) != 1 || all[0].Name != "prepare" {
+		t.Errorf("init containers %+v", all)
+	}
+	w.template.Spec.InitContainers[0].Image = "busybox"
+	want := "Of the pod, the lab does not run prepare, proxy: the lab has no image, and no program but PROGRAM=."
+	if say := w.leftOutContainers(); len(w.initContainers()) != 0 || say != want {
+		t.Errorf("%q, want %q", say, want)
+	}
+	w.template.Spec.InitContainers = nil
+	if say := w.leftOutContainers(); say != "" {
+		t.Errorf("%q without other containers", say)
+	}
+}
+
 // TestNamedFiles has settings with paths: a pod shows the files, and no folder.
 func TestNamedFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -147,7 +207,7 @@ func TestAManifestNeedsNothingElse(t *testing.T) {
 	}
 	page := report.Markdown()
 	for _, say := range []string{"one replica sent all", "Its webhooks were served: ValidatingWebhookConfiguration greetings",
-		"does not serve: Certificate."} {
+		"does not serve: Certificate.", "the lab does not run proxy: "} {
 		if !strings.Contains(page, say) {
 			t.Errorf("the page does not say %q:\n%s", say, page)
 		}

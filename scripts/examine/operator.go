@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
@@ -28,10 +28,11 @@ type operator struct {
 	program   string // that start runs
 	fixture   *fixture.Fixture
 	user      *fixture.User
-	pod       string    // its name; empty when the program runs outside a pod
-	flags     []string  // that --help names
-	container container // what the manifests say about it
-	port      int       // port of its webhooks; 0 for the usual port
+	pod       string      // its name; empty when the program runs outside a pod
+	self      *corev1.Pod // outside a pod, what the downward API has
+	flags     []string    // that --help names
+	container container   // what the manifests say about it
+	port      int         // port of its webhooks; 0 for the usual port
 	// metricsPort is the port of its metrics; 0 when the lab cannot read them.
 	metricsPort int
 
@@ -43,10 +44,10 @@ func (r *run) newOperator(ctx context.Context, name string, flags []string) (o *
 	w, t := r.fixture, r.target
 	o = &operator{target: t, program: t.Program, fixture: w, flags: flags}
 	if t.Outside {
+		o.self = t.unknownPod(name)
 		o.user, err = w.AddUser(ctx, name)
 	} else {
-		o.pod = name + "-" + rand.String(5)
-		o.user, err = w.AddServiceAccount(ctx, name, t.serviceAccount())
+		err = o.findPod(ctx, r, name)
 	}
 	if err != nil {
 		return nil, err
@@ -59,7 +60,10 @@ func (r *run) newOperator(ctx context.Context, name string, flags []string) (o *
 	if err := o.readContainer(ctx, r.served); err != nil {
 		return nil, err
 	}
-	return o, o.grant(ctx)
+	if err := o.grant(ctx); err != nil {
+		return nil, err
+	}
+	return o, o.initialize(ctx, r.served)
 }
 
 // grant gives the user its permissions: those of ROLE= and of MANIFEST=, or all.
@@ -163,7 +167,7 @@ func (o *operator) start(ctx context.Context) error {
 	mark := o.fixture.Ledger.Mark()
 	p, err := o.launch()
 	if err != nil {
-		return fmt.Errorf("PROGRAM=%s cannot be started: %w", o.program, err)
+		return fmt.Errorf("PROGRAM=%s %w: %w", o.program, errNotStarted, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
 	defer cancel()
@@ -178,10 +182,10 @@ func (o *operator) start(ctx context.Context) error {
 		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	if err == nil || errors.Is(err, errBusy) { // it works on objects that exist
-		if err = o.awaitProbe(ended); err == nil {
+		if err = o.awaitProbes(ended); err == nil {
 			return nil
 		} else if p.Running() {
-			return fmt.Errorf("the operator runs, and its readiness probe in MANIFEST= does not succeed in 20 s: %w%s", err,
+			return fmt.Errorf("the operator runs, and a probe in MANIFEST= does not succeed in 20 s: %w%s", err,
 				words(p))
 		}
 	}
@@ -199,6 +203,8 @@ func (o *operator) start(ctx context.Context) error {
 var (
 	errLate = errors.New("the time is over")
 	errBusy = errors.New("it sends requests all the time")
+
+	errNotStarted = errors.New("cannot be started")
 )
 
 // forbidden names the requests since a mark that ROLE= does not allow.

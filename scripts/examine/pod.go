@@ -1,11 +1,14 @@
 package examine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/pod"
@@ -69,49 +73,88 @@ type container struct {
 	mounts    []pod.Mount
 }
 
+// findPod gives the operator its pod, and a service account with a token of this pod.
+func (o *operator) findPod(ctx context.Context, r *run, name string) error {
+	replicas := 1
+	if r.operator != nil {
+		replicas = 2
+	}
+	self, exists, err := r.podOf(ctx, name, replicas)
+	if err != nil {
+		return err
+	}
+	o.self, o.pod = self, self.Name
+	bound := self
+	if !exists {
+		bound = nil
+	}
+	o.user, err = o.fixture.AddServiceAccount(ctx, name, o.target.serviceAccount(), bound)
+	return err
+}
+
 // readContainer reads what the manifests say. The objects that the container needs exist.
 func (o *operator) readContainer(ctx context.Context, served bool) (err error) {
 	if o.target.workload == nil {
 		return nil
 	}
-	k := &kubelet{workload: o.target.workload, ctx: ctx, fixture: o.fixture, pod: o.pod, served: served,
-		dir: filepath.Join(o.fixture.Dir, "volumes", o.user.Name)}
-	var values map[string]string
-	if o.container.env, values, err = k.environment(); err == nil {
-		o.container.args = k.arguments(values)
-		o.container.mounts, err = k.mounts()
-	}
-	if err != nil {
+	if o.container, err = o.read(ctx, o.target.workload, served); err != nil {
 		return fmt.Errorf("MANIFEST=%s: %w", o.target.Manifest, err)
 	}
 	return nil
 }
 
+// read reads what the manifests say about the container of a workload.
+func (o *operator) read(ctx context.Context, w *workload, served bool) (c container, err error) {
+	k := &kubelet{workload: w, ctx: ctx, fixture: o.fixture, self: o.self, served: served,
+		dir: filepath.Join(o.fixture.Dir, "volumes", o.user.Name)}
+	var values map[string]string
+	if c.env, values, err = k.environment(); err == nil {
+		c.args = k.arguments(values)
+		c.mounts, err = k.mounts()
+	}
+	return c, err
+}
+
 // inPod describes the program in its pod. The pod has the usual ports to itself, and the lab's files where a program
 // looks for them, so that only the metrics need flags.
 func (o *operator) inPod(args []string) (fixture.Program, error) {
-	given := slices.Concat(o.container.args, o.filled(o.target.Args))
-	env := slices.Concat([]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, o.container.env, o.filled(o.target.Env))
-	in := o.fixture.Pod(o.user, o.pod)
-	if o.target.workload != nil {
-		o.target.workload.shape(in)
-	}
-	in.Mounts = slices.DeleteFunc(in.Mounts, func(m pod.Mount) bool { // the manifests have another one there
-		return slices.ContainsFunc(o.container.mounts, func(own pod.Mount) bool { return own.Target == m.Target })
-	})
-	in.Mounts = slices.Concat(o.container.mounts, in.Mounts, namedFiles(slices.Concat(given, o.target.Env)))
-	all := slices.Concat(given, o.metricsSettings(), o.certificates(fixture.CertDirInPod), args)
-	return fixture.Program{Name: o.user.Name, Path: o.program, Args: all, Env: env, Pod: in}, nil
+	return o.programIn(o.target.workload, o.container, slices.Concat(o.container.args, o.filled(o.target.Args),
+		o.metricsSettings(), o.certificates(fixture.CertDirInPod), args)), nil
 }
 
-// awaitProbe returns when the readiness probe of the manifests succeeds. The lab asks by HTTP and TCP, as a kubelet
+// programIn describes the program of a container in the pod. There is no workload without manifests.
+func (o *operator) programIn(w *workload, c container, args []string) fixture.Program {
+	in := o.fixture.Pod(o.user, o.pod)
+	in.Address = address(o.self)
+	if w != nil {
+		w.shape(in)
+		in.Services = w.services()
+	}
+	in.Mounts = slices.DeleteFunc(in.Mounts, func(m pod.Mount) bool { // the manifests have another one there
+		return slices.ContainsFunc(c.mounts, func(own pod.Mount) bool { return own.Target == m.Target })
+	})
+	in.Mounts = slices.Concat(c.mounts, in.Mounts, namedFiles(slices.Concat(args, o.target.Env)))
+	return fixture.Program{Name: o.user.Name, Path: o.program, Args: args, Pod: in, Env: slices.Concat(
+		[]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, c.env, o.filled(o.target.Env))}
+}
+
+// awaitProbes returns when the startup probe and the readiness probe of the manifests succeed. The lab asks as a kubelet
 // does.
-func (o *operator) awaitProbe(ctx context.Context) error {
-	if o.target.workload == nil || o.pod == "" || o.target.workload.container.ReadinessProbe == nil {
+func (o *operator) awaitProbes(ctx context.Context) error {
+	if o.target.workload == nil || o.pod == "" {
 		return nil
 	}
-	probe := o.target.workload.container.ReadinessProbe.ProbeHandler
-	return fixture.Eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe) })
+	container := o.target.workload.container
+	for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe} {
+		if probe == nil {
+			continue
+		}
+		err := fixture.Eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe.ProbeHandler) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ask asks a probe once.
@@ -141,8 +184,48 @@ func (o *operator) ask(ctx context.Context, probe corev1.ProbeHandler) error {
 			err = fmt.Errorf("%s: %s", probe.HTTPGet.Path, response.Status)
 		}
 		return errors.Join(err, response.Body.Close())
+	case probe.Exec != nil && len(probe.Exec.Command) > 0:
+		command := slices.Clone(probe.Exec.Command)
+		if own := o.target.workload.container.Command; len(own) > 0 && command[0] == own[0] {
+			command[0] = o.program
+		}
+		return o.Process().Network().Exec(command)
+	case probe.GRPC != nil:
+		return o.askHealth(ctx, int(probe.GRPC.Port), ptr.Deref(probe.GRPC.Service, ""))
 	}
 	return nil
+}
+
+// askHealth asks the service grpc.health.v1.Health of gRPC once: a message is 5 bytes and the fields, of which the
+// request has the name of a service, and the response the status SERVING.
+func (o *operator) askHealth(ctx context.Context, port int, service string) error {
+	message := []byte(nil)
+	if service != "" {
+		message = append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(service))), service...)
+	}
+	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		"http://"+localAddress(port)+"/grpc.health.v1.Health/Check", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("TE", "trailers")
+	client := o.client(port)
+	transport := client.Transport.(*http.Transport)
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if serving := []byte{0, 0, 0, 0, 2, 1 << 3, 1}; err == nil && !bytes.Equal(answer, serving) {
+		err = fmt.Errorf("the service of gRPC does not report SERVING: %s, code %s", response.Status,
+			cmp.Or(response.Trailer.Get("Grpc-Status"), response.Header.Get("Grpc-Status")))
+	}
+	return err
 }
 
 // client asks a port of the process. As a kubelet, it does not verify certificates.
@@ -177,9 +260,12 @@ func (o *operator) freePort(inPod int) (int, error) {
 	return fixture.FreePort()
 }
 
-// alone are the arguments of an operator that runs once: it needs no leader election, and a leader that cannot renew its
-// lease during a fault would end.
+// alone are the arguments of an operator that runs once: those of its manifests. Without manifests it needs no leader
+// election.
 func (o *operator) alone() []string {
+	if o.pod != "" && o.target.workload != nil {
+		return nil
+	}
 	return o.with("--leader-elect=false", "--enable-leader-election=false")
 }
 

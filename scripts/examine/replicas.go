@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -28,7 +29,8 @@ func replicas(r *run) error {
 		if err != nil {
 			return Finding{}, err
 		}
-		defer second.Kill()
+		defer t.giveBack(context.WithoutCancel(t.ctx), second)
+		t.operator.deleteLeases()
 		mark := t.fixture.Ledger.Mark()
 		both := []*operator{t.operator, second}
 		for _, o := range both {

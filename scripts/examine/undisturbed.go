@@ -205,7 +205,7 @@ func (t *trial) sight() error {
 }
 
 func (r *run) neverReady(err error) error {
-	if p := r.operator.Process(); p != nil && !p.Running() {
+	if p := r.operator.Process(); p != nil && !p.Running() && !errors.Is(err, errNotStarted) {
 		return fmt.Errorf("the operator %v while it handled the sample, so nothing can be examined: see its last lines and "+
 			"fix that first%s", p.Exit(), words(p))
 	}

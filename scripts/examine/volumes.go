@@ -23,7 +23,7 @@ type kubelet struct {
 	*workload
 	ctx     context.Context
 	fixture *fixture.Fixture
-	pod     string // its name
+	self    *corev1.Pod
 	dir     string // for volumes
 	served  bool   // the lab makes the certificates of webhooks
 }
@@ -74,6 +74,13 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 	for _, m := range k.container.VolumeMounts {
 		if m.MountPath == fixture.ServiceAccountDir {
 			continue // each pod of the lab has it
+		}
+		if source := k.shared(m.Name); source != "" && volumes[m.Name].EmptyDir != nil {
+			if err := os.MkdirAll(filepath.Join(source, m.SubPath), 0o700); err != nil {
+				return nil, err
+			}
+			all = append(all, pod.Mount{Source: filepath.Join(source, m.SubPath), Target: m.MountPath, Writable: !m.ReadOnly})
+			continue
 		}
 		source, err := k.volume(volumes[m.Name])
 		if err != nil {

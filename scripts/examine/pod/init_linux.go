@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,11 +76,12 @@ func serve(describe io.ReadCloser, network *os.File, began func(pid int) error) 
 	if err := program.Start(); err != nil {
 		return nil, err
 	}
-	go dial(conn)
+	other := &commands{program: d.Program, ends: map[int]chan syscall.WaitStatus{}}
+	go other.answerAll(conn)
 	if err := began(program.Process.Pid); err != nil {
 		return nil, err
 	}
-	return reap(program.Process.Pid)
+	return other.reap(program.Process.Pid)
 }
 
 // handOut sends the listener at the address of the API server.
@@ -104,20 +104,8 @@ func handOut(p Pod, network *os.File) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), send(c.(*net.UnixConn), file, nil)
 }
 
-// dial sends a connection for each port that it receives, until the lab cannot ask for another.
-func dial(conn *net.UnixConn) {
-	for port := make([]byte, 2); ; {
-		if _, err := io.ReadFull(conn, port); err != nil {
-			return
-		}
-		if answer(conn, int(binary.BigEndian.Uint16(port))) != nil {
-			return
-		}
-	}
-}
-
-// answer sends a connection to a port, or the error.
-func answer(to *net.UnixConn, port int) error {
+// dial sends a connection to a port, or the error.
+func dial(to *net.UnixConn, port int) error {
 	c, err := net.DialTimeout("tcp", loopback(port), dialing)
 	if err != nil {
 		return send(to, nil, err)
@@ -143,13 +131,15 @@ func giveUp() error {
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 
-// reap waits for the program, and for the orphans of the pod meanwhile.
-func reap(program int) (*End, error) {
+// reap waits for the program, and for the commands and the orphans of the pod meanwhile.
+func (c *commands) reap(program int) (*End, error) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
-		case errors.Is(err, syscall.EINTR) || err == nil && pid != program:
+		case errors.Is(err, syscall.EINTR):
+		case err == nil && pid != program:
+			c.ended(pid, status)
 		case err != nil:
 			return nil, fmt.Errorf("wait for the program: %w", err)
 		case status.Signaled():

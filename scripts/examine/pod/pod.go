@@ -11,12 +11,15 @@ package pod
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,6 +33,8 @@ type Pod struct {
 	Address netip.Addr `json:"address"`
 	// Server is where the program finds the API server, a Service. Only this process answers there.
 	Server netip.AddrPort `json:"server"`
+	// Services are names of Services that lead to the pod itself.
+	Services []string `json:"services,omitempty"`
 	// User is the ID of the user and the group.
 	User int `json:"user"`
 	// ReadOnly makes the root file system read-only, including /tmp. Writable mounts stay writable.
@@ -105,17 +110,52 @@ func (n *Network) Listener() (net.Listener, error) {
 	return net.FileListener(file)
 }
 
+// A request asks for a connection to a port, or to the output of a command.
+type request struct {
+	Port    int      `json:"port,omitempty"`
+	Command []string `json:"command,omitempty"`
+}
+
 // Dial connects to a port of the program, on the loopback of the pod.
 func (n *Network) Dial(port int) (net.Conn, error) {
+	c, err := n.ask(request{Port: port})
+	if err != nil {
+		return nil, fmt.Errorf("dial %s in the pod: %w", loopback(port), err)
+	}
+	return c, nil
+}
+
+// Exec runs a command in the pod, beside the program and with its environment. It returns an error with the output when
+// the exit code is not 0, or when the command takes longer than 5 s.
+func (n *Network) Exec(command []string) error {
+	c, err := n.ask(request{Command: command})
+	if err != nil {
+		return fmt.Errorf("run %s in the pod: %w", command[0], err)
+	}
+	defer c.Close()
+	_ = c.SetReadDeadline(time.Now().Add(2 * commandTime))
+	all, err := io.ReadAll(io.LimitReader(c, 1<<16))
+	output, code := strings.TrimSpace(string(all)), ""
+	if at := strings.LastIndex("\n"+output, "\n"); at >= 0 {
+		output, code = strings.TrimSpace(output[:max(at-1, 0)]), output[at:]
+	}
+	if err == nil && code == "0" {
+		return nil
+	}
+	return fmt.Errorf("%s ended with code %s: %s", command[0], code, output)
+}
+
+// ask sends a request, and returns the connection for it.
+func (n *Network) ask(r request) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_ = n.conn.SetDeadline(time.Now().Add(10 * dialing))
-	if _, err := n.conn.Write(binary.BigEndian.AppendUint16(nil, uint16(port))); err != nil {
+	if err := json.NewEncoder(n.conn).Encode(r); err != nil {
 		return nil, err
 	}
 	file, err := receive(n.conn)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s in the pod: %w", loopback(port), err)
+		return nil, err
 	}
 	defer file.Close()
 	return net.FileConn(file)
@@ -124,8 +164,12 @@ func (n *Network) Dial(port int) (net.Conn, error) {
 // Close ends the network. The pod goes on.
 func (n *Network) Close() error { return n.conn.Close() }
 
-// dialing is how long a connection in the pod may take.
-const dialing = time.Second
+const (
+	// dialing is how long a connection in the pod may take.
+	dialing = time.Second
+	// commandTime is how long a command in the pod may take.
+	commandTime = 5 * time.Second
+)
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 

@@ -135,7 +135,7 @@ func spawn() error {
 	return wait()
 }
 
-// wait waits for ever. Without cgo the runtime ends a program whose only goroutine is in an empty select.
+// wait waits forever. Without cgo the runtime ends a program whose only goroutine is in an empty select.
 func wait() error {
 	for {
 		_ = syscall.Pause()
@@ -281,6 +281,19 @@ func TestAnEmptyFolderAboveTheProgram(t *testing.T) {
 	}
 }
 
+// TestAFolderAboveTheProgram keeps what the pod before wrote, such as the place of the program.
+func TestAFolderAboveTheProgram(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := usual
+	p.Mounts = []Mount{{Source: t.TempDir(), Target: filepath.Dir(self), Writable: true}}
+	for range 2 {
+		viewOf(t, p)
+	}
+}
+
 func TestNoAddressOfTheMachineIsReached(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -338,6 +351,28 @@ func TestTwoPodsListenOnOnePort(t *testing.T) {
 		}
 		if _, err := r.network.Dial(9444); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("a port on which nothing listens: %v", err)
+		}
+	}
+}
+
+// TestACommandInAPod runs a command beside the program, as an exec probe does.
+func TestACommandInAPod(t *testing.T) {
+	r := start(t, usual, "wait", "PATH=/usr/bin:/bin", "GREETING=hello")
+	for _, test := range []struct {
+		command []string
+		say     string
+	}{
+		{[]string{"true"}, ""},
+		{[]string{"sh", "-c", "grep -q hello /proc/self/environ && test `hostname` = " + usual.Name}, ""},
+		{[]string{"sh", "-c", "echo not ready; exit 3"}, "ended with code 3: not ready"},
+		{[]string{"sh", "-c", "grep -q 'CapPrm:.0000000000000000' /proc/self/status"}, ""},
+		{[]string{"sh", "-c", "sleep 100 & echo started"}, ""}, // a child has the output open
+		{[]string{"no-such-command"}, "no such file"},
+		{[]string{"/no/such/command"}, "no such file"},
+	} {
+		err := r.network.Exec(test.command)
+		if (err == nil) != (test.say == "") || err != nil && !strings.Contains(err.Error(), test.say) {
+			t.Errorf("%q: %v, want %q", test.command, err, test.say)
 		}
 	}
 }

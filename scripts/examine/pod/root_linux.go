@@ -79,6 +79,7 @@ func fill(p Pod, program Program) error {
 			return err
 		}
 	}
+	_, notInSystem := os.Stat(program.Path)
 	for _, m := range p.Mounts {
 		show := func() error { return bind(m.Source, m.Target, m.Writable) }
 		if m.Source == "" {
@@ -88,7 +89,7 @@ func fill(p Pod, program Program) error {
 			return err
 		}
 	}
-	if _, err := os.Stat(program.Path); err == nil { // it is a part of the system
+	if notInSystem == nil {
 		return nil
 	}
 	return bind(program.Path, program.Path, false)
@@ -114,7 +115,8 @@ func etc(p Pod) error {
 	files := map[string]string{
 		"hostname": p.Name + "\n",
 		"hosts": fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n%s kubernetes.default.svc "+
-			"kubernetes.default.svc.cluster.local kubernetes.default kubernetes\n", p.Address, p.Name, p.Server.Addr()),
+			"kubernetes.default.svc.cluster.local kubernetes.default kubernetes\n", p.Address,
+			strings.Join(append([]string{p.Name}, p.Services...), " "), p.Server.Addr()),
 		// Nothing answers there: no name of a Service can be looked up.
 		"resolv.conf":   fmt.Sprintf("nameserver %s\nsearch svc.cluster.local cluster.local\n", p.Server.Addr()),
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",

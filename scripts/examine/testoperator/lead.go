@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +30,22 @@ func identity(fault string) string {
 func inPodNamespace() string {
 	data, _ := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	return string(data)
+}
+
+// findSelf returns an error when the API server does not have the pod of this process.
+func findSelf(ctx context.Context, kube kubernetes.Interface, name string) error {
+	self, err := kube.CoreV1().Pods(inPodNamespace()).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if owner := metav1.GetControllerOf(self); owner == nil || owner.Kind != "ReplicaSet" {
+		return fmt.Errorf("the pod %s has the owner %v", name, owner)
+	}
+	addresses, err := net.LookupHost(os.Getenv("HOSTNAME"))
+	if err != nil || !slices.Equal(addresses, []string{self.Status.PodIP}) {
+		return fmt.Errorf("the pod %s has the address %s, and this process %v: %w", name, self.Status.PodIP, addresses, err)
+	}
+	return nil
 }
 
 // lead works while this process is the leader. Its lease is in the namespace.

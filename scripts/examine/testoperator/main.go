@@ -1,7 +1,8 @@
 // Command testoperator is the operator of the tests of examine. A Greeting becomes a ConfigMap, a Deployment and a
 // Service. With SCOPE=Cluster a Greeting has no namespace, and becomes a namespace with a ConfigMap. With
 // SECRET=VALUE it also becomes a Secret with that value, which the operator prints. With LISTEN=ADDRESS the operator
-// listens there. FAULT plants a fault that a test must find.
+// listens there. With POD_NAME=NAME it ends when the API server does not have its pod. FAULT plants a fault that a test
+// must find.
 package main
 
 import (
@@ -150,7 +151,12 @@ func main() {
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
 	namespace := flag.String("leader-election-namespace", inPodNamespace(), "of the lease")
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the file with the address of the API server")
+	prepare := flag.String("prepare", "", "write this file, and end: what an init container does")
 	flag.Parse()
+	if *prepare != "" {
+		must(os.WriteFile(*prepare, nil, 0o600))
+		return
+	}
 	switch {
 	case !*elect || os.Getenv("FAULT") == noLease:
 		*namespace = ""
@@ -221,6 +227,9 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 	must(err)
 	kube, err := kubernetes.NewForConfig(config)
 	must(err)
+	if name := os.Getenv("POD_NAME"); name != "" {
+		must(findSelf(ctx, kube, name))
+	}
 	if serve, ok := webhooks[fault]; ok {
 		serve(ctx, kube, certs, port)
 	}

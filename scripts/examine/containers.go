@@ -1,0 +1,94 @@
+package examine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// initTime is how long an init container may take.
+const initTime = time.Minute
+
+// isSidecar reports whether an init container runs as long as the pod does.
+func isSidecar(c corev1.Container) bool {
+	return ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
+}
+
+// hasProgram reports whether the program of a container is that of the main container, and thus the examined one: both
+// have the same image and the same command.
+func (w *workload) hasProgram(c corev1.Container) bool {
+	return c.Image == w.container.Image && len(c.Command) == len(w.container.Command) &&
+		(len(c.Command) == 0 || c.Command[0] == w.container.Command[0])
+}
+
+// initContainers are those that the lab runs before the program.
+func (w *workload) initContainers() (all []corev1.Container) {
+	for _, c := range w.template.Spec.InitContainers {
+		if !isSidecar(c) && w.hasProgram(c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// leftOutContainers is a sentence about the containers that the lab does not run; empty when there are none.
+func (w *workload) leftOutContainers() string {
+	var names []string
+	for _, c := range slices.Concat(w.template.Spec.InitContainers, w.template.Spec.Containers) {
+		isInit := slices.ContainsFunc(w.initContainers(), func(i corev1.Container) bool { return i.Name == c.Name })
+		if c.Name != w.container.Name && !isInit {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Of the pod, the lab does not run %s: the lab has no image, and no program but PROGRAM=.",
+		strings.Join(names, ", "))
+}
+
+// shared is the folder of an empty volume that an init container fills; empty when there is none.
+func (k *kubelet) shared(volume string) string {
+	for _, c := range k.initContainers() {
+		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) {
+			return filepath.Join(k.dir, volume)
+		}
+	}
+	return ""
+}
+
+// initialize runs the init containers, one after the other.
+func (o *operator) initialize(ctx context.Context, served bool) error {
+	if o.target.workload == nil || o.pod == "" {
+		return nil
+	}
+	for _, c := range o.target.workload.initContainers() {
+		one := *o.target.workload
+		one.container = c
+		described, err := o.read(ctx, &one, served)
+		if err != nil {
+			return fmt.Errorf("the init container %s: %w", c.Name, err)
+		}
+		p, err := o.fixture.Run(o.programIn(&one, described, described.args))
+		if err != nil {
+			return fmt.Errorf("the init container %s: %w", c.Name, err)
+		}
+		within, cancel := context.WithTimeout(ctx, initTime)
+		select {
+		case <-p.Ended():
+		case <-within.Done():
+			p.Kill()
+		}
+		cancel()
+		if exit := p.Exit(); exit.Code != 0 {
+			return fmt.Errorf("the init container %s %v within %v%s", c.Name, exit, initTime, words(p))
+		}
+	}
+	return nil
+}
