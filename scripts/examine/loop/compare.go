@@ -104,18 +104,15 @@ func (r Record) essence() string {
 	return strings.Join(append(words, r.OwnersOfNew()...), " ")
 }
 
-// OwnersOfNew returns the owners of an object that a request created, in words.
+// OwnersOfNew returns the owners of an object that a request created, in words, as far as the record knows them.
 func (r Record) OwnersOfNew() (owners []string) {
 	if r.Code != http.StatusCreated || r.Effect != "moved" {
 		return nil
 	}
 	for _, fact := range r.Facts {
-		if strings.HasPrefix(fact, "owner: ") {
+		if fact == NoOwner || strings.HasPrefix(fact, "owner: ") {
 			owners = append(owners, fact)
 		}
-	}
-	if owners == nil {
-		return []string{"no owner"}
 	}
 	return owners
 }

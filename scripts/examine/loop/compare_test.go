@@ -19,7 +19,7 @@ func TestTheFirstDifferenceOfTwoRuns(t *testing.T) {
 		return Record{Is: Request, Verb: verb, Resource: "children", Name: "c", Code: code, Effect: effect, Shown: shown}
 	}
 	read := Record{Is: Request, Verb: "get", Resource: "children", Name: "c", Code: 404}
-	created, orphan := write("create", 201, "moved", owned), write("create", 201, "moved", Shown{})
+	created, orphan := write("create", 201, "moved", owned), write("create", 201, "moved", Shown{Facts: []string{NoOwner}})
 	update := write("update", 200, "moved", owned)
 	solution := []Record{user("create"), event("ADDED"), created, event("MODIFIED"), update, update,
 		user("delete"), event("DELETED"), read, write("apply", 201, "moved", owned)}

@@ -333,13 +333,14 @@ func (f *fixture) writeReplay(t *testing.T) {
 		r.Is, r.By, r.Type = loop.Event, program, kind
 		return r
 	}
+	unknown := loop.Record{Version: "v1", Resource: "services", Kind: "Service", UID: "s"}
 	served := web
 	served.Subresource, served.Shown = "status", loop.Shown{Facts: []string{"generation 1, observedGeneration 1", "Available=True"},
 		Fields: []string{"status.a", "status.b", "status.c", "status.d"}}
 	records := []loop.Record{request(web, user, "create", 201), event(web, "ADDED"), request(child, program, "create", 201),
 		request(served, program, "update", 200), request(gone, user, "delete", 200),
 		{Is: loop.Note, By: loop.Program{Name: "the lab"}, Note: "the operator was stopped and started again"},
-		event(served, "MODIFIED")}
+		event(served, "MODIFIED"), event(unknown, "ADDED")}
 	for i := range records {
 		r := &records[i]
 		r.N, r.Time, r.Namespace, r.Name = i+1, begin.Add(time.Duration(i)*time.Second), "behaviour-05-6mgdx", "web"
@@ -356,7 +357,7 @@ func TestTheReplayBeginsAtTheCause(t *testing.T) {
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(replay), chromedp.Click(replay))
 	says(t, ctx, now, "delete configmaps web 200 moveda user")
 	says(t, ctx, now+" .mark", "✗ here it differed: it is not back")
-	says(t, ctx, ".loop-status", "paused at 5 of 7")
+	says(t, ctx, ".loop-status", "paused at 5 of 8")
 	says(t, ctx, ".loop-status", "in the namespace behaviour-05-6mgdx")
 	tree := func() (text string) {
 		do(t, ctx, chromedp.Evaluate(`document.querySelector(".side").textContent`, &text))
@@ -375,12 +376,15 @@ func TestTheReplayBeginsAtTheCause(t *testing.T) {
 		t.Errorf("before the deletion the tree is %q", got)
 	}
 	do(t, ctx, chromedp.KeyEvent(kb.Home))
-	says(t, ctx, ".loop-status", "paused at 1 of 7")
+	says(t, ctx, ".loop-status", "paused at 1 of 8")
 	if got := tree(); !strings.HasPrefix(got, heading+"MyWeb webAct") {
 		t.Errorf("at the beginning the tree is %q", got)
 	}
 	do(t, ctx, chromedp.KeyEvent(kb.End))
-	says(t, ctx, now, "MyWeb web MODIFIED")
+	says(t, ctx, now, "Service web ADDED")
+	if got := tree(); !strings.HasPrefix(got, heading+ready+"Service webAct") {
+		t.Errorf("the owners of the Service are unknown, and the tree is %q", got)
+	}
 	var arrows string
 	do(t, ctx, chromedp.Evaluate(`document.querySelector(".loop-lanes").textContent`, &arrows))
 	if strings.Contains(arrows, "6mgdx") || !strings.Contains(arrows, "the operator was stopped and started againthe lab") {
@@ -424,7 +428,7 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 		t.Errorf("the focus is on %q, the runs are %s", status, runs)
 	}
 	do(t, ctx, chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(".loop-comparison"))
-	says(t, ctx, ".loop-status", "paused at 5 of 7")
+	says(t, ctx, ".loop-status", "paused at 5 of 8")
 }
 
 func TestTheLoopByKeyboardAlone(t *testing.T) {
