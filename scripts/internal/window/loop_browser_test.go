@@ -411,8 +411,14 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 	testkit.Must(t, err)
 	j.Namespace, j.Passed, j.At = "behaviour-05-other", true, 0
 	event := records[2]
-	event.Is, event.Type, event.Verb, event.Code, event.Effect, event.N = loop.Event, "DELETED", "", 0, "", 6
-	records = append(records[:5], event)
+	event.Is, event.Type, event.Verb, event.Code, event.Effect, event.N = loop.Event, "DELETED", "", 0, "", 66
+	records = records[:5]
+	for n := range 60 {
+		change := event
+		change.Type, change.N = "MODIFIED", n+6
+		records = append(records, change)
+	}
+	records = append(records, event)
 	for i := range records {
 		records[i].Namespace = j.Namespace
 	}
@@ -420,8 +426,14 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 	do(t, ctx, chromedp.Click(".loop-comparison header button"), chromedp.WaitVisible(".loop-lanes"), chromedp.KeyEvent("c"))
 	says(t, ctx, ".loop-comparison .bad .mark", "The first difference: Your run lacks this.")
 	says(t, ctx, ".loop-comparison .bad", "ConfigMap web DELETED")
+	var inSight bool
+	do(t, ctx, chromedp.Evaluate(`document.elementsFromPoint(...(({left, top}) => [left + 5, top + 5])(
+		document.querySelector(".loop-comparison .mark").getBoundingClientRect())).some((e) => e.matches(".mark"))`, &inSight))
+	if !inSight {
+		t.Error("the first difference is out of sight")
+	}
 	var runs, status string
-	do(t, ctx, chromedp.Evaluate(`document.querySelector(".runs").textContent`, &runs),
+	do(t, ctx, chromedp.Evaluate(`document.querySelector(".loop-comparison").textContent`, &runs),
 		chromedp.Evaluate(`document.activeElement.className`, &status))
 	if !strings.Contains(runs, "after: delete configmaps web 200 moved") || strings.Contains(runs, "behaviour-05-") ||
 		strings.Index(runs, "Your run+0 ms") > strings.Index(runs, "The solution's run+0 ms") || status != "loop-comparison" {
@@ -429,6 +441,16 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 	}
 	do(t, ctx, chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(".loop-comparison"))
 	says(t, ctx, ".loop-status", "paused at 5 of 8")
+	testkit.Must(t, mine.Write(records[:5], loop.Judgement{Exercise: "04.1", Passed: true, Check: j.Check, Namespace: j.Namespace}))
+	do(t, ctx, chromedp.EmulateViewport(2000, 700), chromedp.Click("#wide"), chromedp.Focus(".loop-lanes .arrows"), chromedp.KeyEvent("c"))
+	says(t, ctx, ".loop-comparison .verdict", "Both programs passed the check: this difference is not a mistake.")
+	says(t, ctx, ".loop-comparison .arrow:not(.bad) .mark", "Only the solution's run has this.")
+	var columns bool
+	do(t, ctx, chromedp.Evaluate(`(([one, other]) => one.top === other.top && one.right <= other.left)(
+		[...document.querySelectorAll(".runs section")].map((run) => run.getBoundingClientRect()))`, &columns))
+	if !columns {
+		t.Error("two runs that passed are below each other")
+	}
 }
 
 func TestTheLoopByKeyboardAlone(t *testing.T) {
