@@ -375,6 +375,8 @@ func TestTheReplayBeginsAtTheCause(t *testing.T) {
 	if got := tree(); !strings.HasPrefix(got, heading+ready+"ConfigMap webowner: MyWeb web (controller)") {
 		t.Errorf("before the deletion the tree is %q", got)
 	}
+	do(t, ctx, chromedp.KeyEvent(kb.Enter))
+	says(t, ctx, ".tree [aria-current]", "MyWeb web")
 	do(t, ctx, chromedp.KeyEvent(kb.Home))
 	says(t, ctx, ".loop-status", "paused at 1 of 8")
 	if got := tree(); !strings.HasPrefix(got, heading+"MyWeb webAct") {
