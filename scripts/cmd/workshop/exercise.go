@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -103,34 +105,48 @@ func (w workshop) lab(ctx context.Context) error {
 	if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
 		return err
 	}
-	if w.isFresh("lab", labModule, examineModule, "scripts/internal") { // to link it takes longer than many a check
-		return nil
-	}
-	return w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lab", "lab")
+	return w.compile(ctx, labModule, "./cmd/lab", "lab", labModule, examineModule, "scripts/internal")
 }
 
-// isFresh reports whether a program in bin/ is newer than its sources.
-func (w workshop) isFresh(name string, sources ...string) bool {
-	program, err := os.Stat(filepath.Join(w.bin(), name))
+// compile compiles a program into bin/ unless its sources are as they were: to link a program takes longer than many a
+// check. A file beside the program has the checksum of its sources. The times of files say less, because a copy of bin/
+// is newer than all sources.
+func (w workshop) compile(ctx context.Context, module, pkg, name string, sources ...string) error {
+	sum, err := w.sum(sources...)
 	if err != nil {
-		return false
+		return err
 	}
-	fresh := true
-	for _, dir := range sources {
+	program, known := filepath.Join(w.bin(), name), filepath.Join(w.bin(), "."+name+".sum")
+	old, _ := os.ReadFile(known) // missing before the first time
+	if _, err := os.Stat(program); err == nil && string(old) == sum {
+		return nil
+	}
+	if err := w.builder().Program(ctx, filepath.Join(w.root, module), pkg, name); err != nil {
+		return err
+	}
+	return os.WriteFile(known, []byte(sum), 0o600)
+}
+
+// sum returns the checksum of the files in some folders, without tests.
+func (w workshop) sum(folders ...string) (string, error) {
+	all := sha256.New()
+	for _, dir := range folders {
 		err := filepath.WalkDir(filepath.Join(w.root, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "out") {
 				return fs.SkipDir
 			}
-			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+			if err != nil || !entry.Type().IsRegular() || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
-			info, err := entry.Info()
-			fresh = fresh && err == nil && !info.ModTime().After(program.ModTime())
+			content, err := os.ReadFile(path)
+			fmt.Fprintf(all, "%s %d\n%s", strings.TrimPrefix(path, w.root), len(content), content)
 			return err
 		})
-		fresh = fresh && err == nil
+		if err != nil {
+			return "", err
+		}
 	}
-	return fresh
+	return hex.EncodeToString(all.Sum(nil)), nil
 }
 
 // A task is the exercise that a command is about, with the reader's state. A bug has also a description.

@@ -72,10 +72,7 @@ func (w workshop) ensureLens(ctx context.Context) error {
 	for _, of := range []string{"cmd/lens", "ledger", "loop", "output", "pki", "process", "proxy", "wire"} {
 		sources = append(sources, filepath.Join(examineModule, of))
 	}
-	if w.isFresh(cluster.Lens, sources...) {
-		return nil
-	}
-	err := w.builder().Program(ctx, filepath.Join(w.root, examineModule), "./cmd/lens", cluster.Lens)
+	err := w.compile(ctx, examineModule, "./cmd/lens", cluster.Lens, sources...)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "note: the lens cannot be compiled, so that `make watch` has nothing to show: %v\n", err)
 		return nil

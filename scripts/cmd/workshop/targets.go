@@ -104,11 +104,8 @@ func examineCommand() *cobra.Command {
 			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
 				return err
 			}
-			if !w.isFresh("examine", examineModule) {
-				err := w.builder().Program(cmd.Context(), filepath.Join(w.root, examineModule), "./cmd/examine", "examine")
-				if err != nil {
-					return err
-				}
+			if err := w.compile(cmd.Context(), examineModule, "./cmd/examine", "examine", examineModule); err != nil {
+				return err
 			}
 			env := append(tools.Env(), "KUBEBUILDER_ASSETS="+w.bin())
 			return syscall.Exec(filepath.Join(w.bin(), "examine"), append([]string{"examine", "run"}, args...), env)

@@ -76,6 +76,9 @@ func (l *Ledger) shown(r loop.Record, changes bool) loop.Record {
 		if r.Shown = d.Shown; !changes {
 			r.Fields = nil
 		}
+		if len(r.Owners) == 0 && !loop.IsCustom(r.Group) {
+			r.Facts = append(slices.Clone(r.Facts), loop.NoOwner)
+		}
 		if r.Kind == "" {
 			r.Kind = d.kind
 		}

@@ -50,7 +50,7 @@ func TestARecordShowsWhatChanged(t *testing.T) {
 	fields := []string{"data.key", "status.conditions[Ready].status", "status.conditions[Ready].type", "status.observedGeneration"}
 	want := []loop.Shown{{Facts: []string{"generation 1", "owner: Web w (controller)"}, Owners: owners},
 		{Facts: facts, Owners: owners, Fields: fields}, {Facts: facts, Owners: owners, Fields: fields},
-		{Facts: facts, Owners: owners}, {}, {Fields: []string{"data.key", "metadata.ownerReferences[w]",
+		{Facts: facts, Owners: owners}, {}, {Facts: []string{loop.NoOwner}, Fields: []string{"data.key", "metadata.ownerReferences[w]",
 			"status.conditions[Ready].status", "status.conditions[Ready].type", "status.observedGeneration"}}}
 	var got []loop.Shown
 	for _, r := range records {

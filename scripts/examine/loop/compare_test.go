@@ -19,7 +19,7 @@ func TestTheFirstDifferenceOfTwoRuns(t *testing.T) {
 		return Record{Is: Request, Verb: verb, Resource: "children", Name: "c", Code: code, Effect: effect, Shown: shown}
 	}
 	read := Record{Is: Request, Verb: "get", Resource: "children", Name: "c", Code: 404}
-	created, orphan := write("create", 201, "moved", owned), write("create", 201, "moved", Shown{})
+	created, orphan := write("create", 201, "moved", owned), write("create", 201, "moved", Shown{Facts: []string{NoOwner}})
 	update := write("update", 200, "moved", owned)
 	solution := []Record{user("create"), event("ADDED"), created, event("MODIFIED"), update, update,
 		user("delete"), event("DELETED"), read, write("apply", 201, "moved", owned)}
@@ -45,8 +45,14 @@ func TestTheFirstDifferenceOfTwoRuns(t *testing.T) {
 		"a refused write":  {[]Record{user("create"), event("ADDED"), write("create", 403, "", Shown{})}, 3, "create webs w 200 moved", 3, 3},
 		"nothing happened": {nil, 0, "", 0, 0},
 		"before any act":   {[]Record{created, user("create")}, 0, "", 1, 0},
-		"a write of nothing": {[]Record{user("create"), event("ADDED"), created, update, write("update", 200, "same", owned)}, 0,
+		"a write of nothing": {[]Record{user("create"), event("ADDED"), created, update, write("update", 200, "same", owned)}, 5,
 			"create webs w 200 moved", 5, 0},
+		"a write of nothing in a run that passed": {[]Record{user("create"), event("ADDED"), created, update,
+			write("update", 200, "same", owned)}, 0, "create webs w 200 moved", 0, 0},
+		"a refused write that is repeated": {[]Record{user("create"), write("create", 422, "", Shown{}), created, update}, 4,
+			"create webs w 200 moved", 0, 0},
+		"a child that comes back, but once before": {[]Record{user("create"), created, created, update, user("delete"), event("DELETED"),
+			event("ADDED")}, 6, "delete webs w 200 moved", 0, 10},
 	} {
 		number := func(some []Record) []Record {
 			some = append([]Record{}, some...)
@@ -63,5 +69,27 @@ func TestTheFirstDifferenceOfTwoRuns(t *testing.T) {
 		if test.act != "" && (got.Run[0].Text() != test.act || got.Other[0].Text() != test.act) {
 			t.Errorf("%s: the runs begin at %s and %s", name, got.Run[0].Text(), got.Other[0].Text())
 		}
+	}
+}
+
+// TestTheSolutionsRunHasNeedlessWrites: the first difference is the repeated write, and neither a write that changed
+// nothing nor a refused write. The user acts on two objects, and the reaction to the first act comes late.
+func TestTheSolutionsRunHasNeedlessWrites(t *testing.T) {
+	user := func(name string) Record {
+		return Record{Is: Request, By: Program{Name: User}, Verb: "create", Resource: "webs", Name: name, Code: 201, Effect: "moved"}
+	}
+	write := func(verb, name string, code int, effect string) Record {
+		return Record{Is: Request, Verb: verb, Resource: "children", Name: name, Code: code, Effect: effect}
+	}
+	solution := []Record{user("a"), write("create", "a", 201, "moved"), write("update", "a", 200, "same"), user("b"),
+		write("create", "b", 500, ""), write("update", "b", 422, ""), write("create", "b", 201, "moved")}
+	run := []Record{user("a"), user("b"), write("create", "a", 201, "moved"), write("create", "b", 500, "")}
+	for _, records := range [][]Record{solution, run} {
+		for i := range records {
+			records[i].N = i + 1
+		}
+	}
+	if got := Compare(run, solution, 4); got.Extra != 0 || got.Missing != 7 || got.Act != run[0].Text() {
+		t.Errorf("after %q: %d and %d", got.Act, got.Extra, got.Missing)
 	}
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // An Object has the parts of an object that describe it, without its data.
@@ -25,6 +26,14 @@ func (o Object) Owners() (all []string) {
 		all = append(all, owner.UID)
 	}
 	return all
+}
+
+// NoOwner is the fact that an object has no owner. Records about a custom resource lack it: a user makes that object.
+const NoOwner = "no owner"
+
+// IsCustom reports whether the resources of an API group are custom resources.
+func IsCustom(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
 // Facts describes the owners of an object, and the status that it reports, each in some words.

@@ -148,12 +148,27 @@ func (o *Order) Note(r Record) {
 	o.events[r.By.key()] = some[max(0, len(some)-recent):]
 }
 
-// Before returns the newest event that was delivered to a program before it sent a request.
-func (o *Order) Before(request Record) (Record, bool) {
+// Before returns the newest event that was delivered to a program before it sent a request: an event of the object, of
+// its owner, or of another object of this owner, if there is one.
+func (o *Order) Before(request Record) (newest Record, ok bool) {
 	for _, event := range slices.Backward(o.events[request.By.key()]) {
-		if event.N < request.N {
+		if event.N >= request.N {
+			continue
+		}
+		if event.isNear(request) {
 			return event, true
 		}
+		if !ok {
+			newest, ok = event, true
+		}
 	}
-	return Record{}, false
+	return newest, ok
+}
+
+// isNear reports whether two records are about objects of one name or of one owner.
+func (r Record) isNear(other Record) bool {
+	if r.Which() == other.Which() || other.UID != "" && slices.Contains(r.Owners, other.UID) {
+		return true
+	}
+	return slices.ContainsFunc(other.Owners, func(owner string) bool { return owner == r.UID || slices.Contains(r.Owners, owner) })
 }

@@ -68,12 +68,18 @@ func (c Course) Compare(ctx context.Context, e Exercise) (compared loop.Comparis
 
 // PrintComparison writes two runs, one below the other, and marks where they differ first.
 func PrintComparison(w io.Writer, c loop.Comparison, mine, solution loop.Judgement) error {
-	err := printRun(w, "Your run of "+mine.Check, c.Run, mine.Namespace, c.Extra, "The solution's run lacks this.")
+	extra, missing := "the first difference: The solution's run lacks this.", "the first difference: Your run lacks this."
+	if mine.Passed {
+		extra, missing = "Only your run has this.", "Only the solution's run has this."
+	}
+	err := printRun(w, "Your run of "+mine.Check, c.Run, mine.Namespace, c.Extra, extra)
 	fmt.Fprintln(w)
-	err = errors.Join(err, printRun(w, "The solution's run of "+solution.Check, c.Other, solution.Namespace, c.Missing,
-		"Your run lacks this."))
-	if c.Extra+c.Missing == 0 {
-		outcome.Wrap(w, "", "After each act of the user, both runs have the same events and changes.")
+	err = errors.Join(err, printRun(w, "The solution's run of "+solution.Check, c.Other, solution.Namespace, c.Missing, missing))
+	switch {
+	case c.Extra+c.Missing == 0:
+		outcome.Wrap(w, "", "After each act of the user, both programs made the same changes.")
+	case mine.Passed:
+		outcome.Wrap(w, "", "Both programs passed the check: this difference is not a mistake.")
 	}
 	return err
 }
@@ -88,7 +94,7 @@ func printRun(w io.Writer, title string, records []loop.Record, namespace string
 			if owners := r.OwnersOfNew(); owners != nil {
 				text += " (" + strings.Join(owners, ", ") + ")"
 			}
-			outcome.Wrap(w, ">>> ", "the first difference: "+text)
+			outcome.Wrap(w, ">>> ", text)
 		}
 	}
 	return errors.Join(err, p.Close())

@@ -24,7 +24,7 @@ func TestTwoRunsOfACheckAreCompared(t *testing.T) {
 		r.N, r.Facts, r.By.Name = 2, facts, "operator"
 		return []loop.Record{user, r}
 	}
-	testkit.Must(t, c.Kept(e).Write(run("a-1"), loop.Judgement{Exercise: "04.3", Check: "a", Namespace: "a-1", At: 2}))
+	testkit.Must(t, c.Kept(e).Write(run("a-1", loop.NoOwner), loop.Judgement{Exercise: "04.3", Check: "a", Namespace: "a-1", At: 2}))
 	solution := loop.KeptOf(filepath.Join(c.Checks, "solutions"), "04.3")
 	for _, check := range []string{"", "b", "a"} {
 		if check != "" {
@@ -38,12 +38,20 @@ func TestTwoRunsOfACheckAreCompared(t *testing.T) {
 			}
 			continue
 		}
-		var out strings.Builder
+		var out, calm strings.Builder
 		testkit.Must(t, errors.Join(err, PrintComparison(&out, compared, mine, theirs)))
 		for _, want := range []string{"Your run of a:", "create configmaps web 201 moved\n>>> the first difference: The solution's run lacks " +
 			"this. (no owner)\n\nThe solution's run of a:\n", "Your run lacks this. (owner: MyWeb web (controller))"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%q is not in\n%s", want, &out)
+			}
+		}
+		mine.Passed = true
+		testkit.Must(t, PrintComparison(&calm, compared, mine, theirs))
+		for _, want := range []string{">>> Only your run has this.", ">>> Only the solution's run has this.",
+			"Both programs passed the check: this difference is not a mistake."} {
+			if !strings.Contains(calm.String(), want) || strings.Contains(calm.String(), "first difference") {
+				t.Errorf("%q is not in\n%s", want, &calm)
 			}
 		}
 	}

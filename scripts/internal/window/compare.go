@@ -11,6 +11,8 @@ import (
 // A Comparison has two runs of a check, after the act of a user after which they differ.
 type Comparison struct {
 	Check string `json:"check"`
+	// Passed is set when the reader's run passed.
+	Passed bool `json:"passed,omitempty"`
 	// Act describes the act.
 	Act string `json:"act"`
 	// Run is the reader's run, Solution that of the solution.
@@ -54,7 +56,7 @@ func (s *Server) comparison(w http.ResponseWriter, r *http.Request) {
 		}
 		return all
 	}
-	answer(w, Comparison{Check: mine.Check, Act: said.exercises.SayWhole(loop.Short(compared.Act, mine.Namespace)),
+	answer(w, Comparison{Check: mine.Check, Passed: mine.Passed, Act: said.exercises.SayWhole(loop.Short(compared.Act, mine.Namespace)),
 		Run: steps(compared.Run, mine.Namespace), Solution: steps(compared.Other, solution.Namespace),
 		Extra: compared.Extra, Missing: compared.Missing})
 }

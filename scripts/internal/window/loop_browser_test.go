@@ -333,13 +333,14 @@ func (f *fixture) writeReplay(t *testing.T) {
 		r.Is, r.By, r.Type = loop.Event, program, kind
 		return r
 	}
+	unknown := loop.Record{Version: "v1", Resource: "services", Kind: "Service", UID: "s"}
 	served := web
 	served.Subresource, served.Shown = "status", loop.Shown{Facts: []string{"generation 1, observedGeneration 1", "Available=True"},
 		Fields: []string{"status.a", "status.b", "status.c", "status.d"}}
 	records := []loop.Record{request(web, user, "create", 201), event(web, "ADDED"), request(child, program, "create", 201),
 		request(served, program, "update", 200), request(gone, user, "delete", 200),
 		{Is: loop.Note, By: loop.Program{Name: "the lab"}, Note: "the operator was stopped and started again"},
-		event(served, "MODIFIED")}
+		event(served, "MODIFIED"), event(unknown, "ADDED")}
 	for i := range records {
 		r := &records[i]
 		r.N, r.Time, r.Namespace, r.Name = i+1, begin.Add(time.Duration(i)*time.Second), "behaviour-05-6mgdx", "web"
@@ -356,7 +357,7 @@ func TestTheReplayBeginsAtTheCause(t *testing.T) {
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(replay), chromedp.Click(replay))
 	says(t, ctx, now, "delete configmaps web 200 moveda user")
 	says(t, ctx, now+" .mark", "✗ here it differed: it is not back")
-	says(t, ctx, ".loop-status", "paused at 5 of 7")
+	says(t, ctx, ".loop-status", "paused at 5 of 8")
 	says(t, ctx, ".loop-status", "in the namespace behaviour-05-6mgdx")
 	tree := func() (text string) {
 		do(t, ctx, chromedp.Evaluate(`document.querySelector(".side").textContent`, &text))
@@ -374,13 +375,18 @@ func TestTheReplayBeginsAtTheCause(t *testing.T) {
 	if got := tree(); !strings.HasPrefix(got, heading+ready+"ConfigMap webowner: MyWeb web (controller)") {
 		t.Errorf("before the deletion the tree is %q", got)
 	}
+	do(t, ctx, chromedp.KeyEvent(kb.Enter))
+	says(t, ctx, ".tree [aria-current]", "MyWeb web")
 	do(t, ctx, chromedp.KeyEvent(kb.Home))
-	says(t, ctx, ".loop-status", "paused at 1 of 7")
+	says(t, ctx, ".loop-status", "paused at 1 of 8")
 	if got := tree(); !strings.HasPrefix(got, heading+"MyWeb webAct") {
 		t.Errorf("at the beginning the tree is %q", got)
 	}
 	do(t, ctx, chromedp.KeyEvent(kb.End))
-	says(t, ctx, now, "MyWeb web MODIFIED")
+	says(t, ctx, now, "Service web ADDED")
+	if got := tree(); !strings.HasPrefix(got, heading+ready+"Service webAct") {
+		t.Errorf("the owners of the Service are unknown, and the tree is %q", got)
+	}
 	var arrows string
 	do(t, ctx, chromedp.Evaluate(`document.querySelector(".loop-lanes").textContent`, &arrows))
 	if strings.Contains(arrows, "6mgdx") || !strings.Contains(arrows, "the operator was stopped and started againthe lab") {
@@ -407,8 +413,14 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 	testkit.Must(t, err)
 	j.Namespace, j.Passed, j.At = "behaviour-05-other", true, 0
 	event := records[2]
-	event.Is, event.Type, event.Verb, event.Code, event.Effect, event.N = loop.Event, "DELETED", "", 0, "", 6
-	records = append(records[:5], event)
+	event.Is, event.Type, event.Verb, event.Code, event.Effect, event.N = loop.Event, "DELETED", "", 0, "", 66
+	records = records[:5]
+	for n := range 60 {
+		change := event
+		change.Type, change.N = "MODIFIED", n+6
+		records = append(records, change)
+	}
+	records = append(records, event)
 	for i := range records {
 		records[i].Namespace = j.Namespace
 	}
@@ -416,15 +428,31 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 	do(t, ctx, chromedp.Click(".loop-comparison header button"), chromedp.WaitVisible(".loop-lanes"), chromedp.KeyEvent("c"))
 	says(t, ctx, ".loop-comparison .bad .mark", "The first difference: Your run lacks this.")
 	says(t, ctx, ".loop-comparison .bad", "ConfigMap web DELETED")
+	var inSight bool
+	do(t, ctx, chromedp.Evaluate(`document.elementsFromPoint(...(({left, top}) => [left + 5, top + 5])(
+		document.querySelector(".loop-comparison .mark").getBoundingClientRect())).some((e) => e.matches(".mark"))`, &inSight))
+	if !inSight {
+		t.Error("the first difference is out of sight")
+	}
 	var runs, status string
-	do(t, ctx, chromedp.Evaluate(`document.querySelector(".runs").textContent`, &runs),
+	do(t, ctx, chromedp.Evaluate(`document.querySelector(".loop-comparison").textContent`, &runs),
 		chromedp.Evaluate(`document.activeElement.className`, &status))
 	if !strings.Contains(runs, "after: delete configmaps web 200 moved") || strings.Contains(runs, "behaviour-05-") ||
 		strings.Index(runs, "Your run+0 ms") > strings.Index(runs, "The solution's run+0 ms") || status != "loop-comparison" {
 		t.Errorf("the focus is on %q, the runs are %s", status, runs)
 	}
 	do(t, ctx, chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(".loop-comparison"))
-	says(t, ctx, ".loop-status", "paused at 5 of 7")
+	says(t, ctx, ".loop-status", "paused at 5 of 8")
+	testkit.Must(t, mine.Write(records[:5], loop.Judgement{Exercise: "04.1", Passed: true, Check: j.Check, Namespace: j.Namespace}))
+	do(t, ctx, chromedp.EmulateViewport(2000, 700), chromedp.Click("#wide"), chromedp.Focus(".loop-lanes .arrows"), chromedp.KeyEvent("c"))
+	says(t, ctx, ".loop-comparison .verdict", "Both programs passed the check: this difference is not a mistake.")
+	says(t, ctx, ".loop-comparison .arrow:not(.bad) .mark", "Only the solution's run has this.")
+	var columns bool
+	do(t, ctx, chromedp.Evaluate(`(([one, other]) => one.top === other.top && one.right <= other.left)(
+		[...document.querySelectorAll(".runs section")].map((run) => run.getBoundingClientRect()))`, &columns))
+	if !columns {
+		t.Error("two runs that passed are below each other")
+	}
 }
 
 func TestTheLoopByKeyboardAlone(t *testing.T) {

@@ -161,13 +161,13 @@ func listed(resource string, data []byte) (all []Object, err error) {
 		return nil, err
 	}
 	group, _, _ := strings.Cut(resource, "/")
-	custom := strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+	custom := loop.IsCustom(group)
 	for _, item := range list.Items {
 		m := item.Metadata
 		o := Object{Resource: resource, Kind: strings.TrimSuffix(list.Kind, "List"), Namespace: m.Namespace, Name: m.Name,
 			UID: m.UID, Custom: custom, Facts: item.Facts(), Owners: item.Owners()}
 		if len(o.Owners) == 0 && !custom {
-			o.Facts = append(o.Facts, "no owner")
+			o.Facts = append(o.Facts, loop.NoOwner)
 		}
 		all = append(all, o)
 	}

@@ -6,7 +6,7 @@ import { element, showState, t } from "./dom.js";
 import { drawFields, kindOf, speakerOf, timeOf } from "./ledger.js";
 
 /** @typedef {import("./ledger.js").Entry & {new?: string[]}} Step */
-/** @typedef {{check: string, act: string, run: Step[], solution: Step[], extra?: number, missing?: number, away?: string}} Runs */
+/** @typedef {{check: string, passed?: boolean, act: string, run: Step[], solution: Step[], extra?: number, missing?: number, away?: string}} Runs */
 
 export class Comparison {
   /**
@@ -63,10 +63,15 @@ export class Comparison {
     const runs = await answer.json();
     if (runs.away) return false;
     const act = runs.act ? t("after: {1}", runs.act) : t("from the beginning");
-    const same = element("p", { class: "note" }, t("After each act of the user, both runs have the same events and changes."));
-    this.body.replaceChildren(element("p", { class: "note" }, `${runs.check}, ${act}`), ...runs.extra || runs.missing ? [] : [same],
-      ...drawRun(t("Your run"), runs.run, runs.extra, t("The solution's run lacks this.")),
-      ...drawRun(t("The solution's run"), runs.solution, runs.missing, t("Your run lacks this.")));
+    const differ = runs.extra || runs.missing;
+    const verdict = !differ ? t("After each act of the user, both programs made the same changes.")
+      : runs.passed ? t("Both programs passed the check: this difference is not a mistake.") : "";
+    const [extra, missing] = runs.passed ? [t("Only your run has this."), t("Only the solution's run has this.")]
+      : [t("The solution's run lacks this."), t("Your run lacks this.")].map((text) => `${t("The first difference:")} ${text}`);
+    this.body.replaceChildren(drawRun(t("Your run"), runs.run, runs.extra, runs.passed, extra),
+      drawRun(t("The solution's run"), runs.solution, runs.missing, runs.passed, missing));
+    this.verdict.replaceChildren(...[`${runs.check}, ${act}`, verdict].filter(Boolean).map((text) => element("p", { class: "note" }, text)));
+    this.body.querySelector(".mark")?.scrollIntoView({ block: "center" });
     return true;
   }
 }
@@ -75,19 +80,19 @@ export class Comparison {
  * @param {string} title
  * @param {Step[]} steps
  * @param {number | undefined} marked
+ * @param {boolean | undefined} passed
  * @param {string} why
  */
-function drawRun(title, steps, marked, why) {
+function drawRun(title, steps, marked, passed, why) {
   const rows = steps.map((step) => {
     const row = element("li", { class: `arrow ${kindOf(step)}` }, element("span", { class: "offset" }, `+${timeOf(step) - timeOf(steps[0])} ms`),
       element("span", { class: "label" }, step.is === "event" ? "← " : step.is === "request" ? "→ " : "", step.text,
         element("span", { class: "by" }, step.is === "event" ? t("delivered") : speakerOf(step)), ...drawFields(step)));
     if (step.n === marked) {
-      row.classList.add("bad");
-      const owners = step.new ? ` (${step.new.join(", ")})` : "";
-      row.append(element("strong", { class: "mark" }, `${t("The first difference:")} ${why}${owners}`));
+      row.classList.add(passed ? "good" : "bad");
+      row.append(element("strong", { class: "mark" }, step.new ? `${why} (${step.new.join(", ")})` : why));
     }
     return row;
   });
-  return [element("h3", {}, title), element("ol", { class: "arrows" }, ...rows)];
+  return element("section", {}, element("h3", {}, title), element("ol", { class: "arrows" }, ...rows));
 }

@@ -53,9 +53,9 @@ export class Ledger {
       if (!entry.namespace || !entry.name || ["events", "leases"].includes(entry.resource)) continue;
       if (showsEnd(entry)) objects.delete(key);
       else if (showsObject(entry)) {
-        const facts = [...entry.facts ?? [], ...entry.owners || isCustom(entry) ? [] : ["no owner"]];
-        objects.set(key, { resource: resourceOf(entry), kind: entry.kind || entry.resource, namespace: entry.namespace, name: entry.name,
-          uid: entry.uid ?? "", custom: isCustom(entry), facts, owners: entry.owners });
+        objects.set(key, { resource: resourceOf(entry), kind: entry.kind || objects.get(key)?.kind || entry.resource,
+          namespace: entry.namespace, name: entry.name, uid: entry.uid ?? "", custom: isCustom(entry), facts: entry.facts,
+          owners: entry.owners });
       }
     }
     return [...objects.values()];

@@ -296,7 +296,8 @@ export class Loop {
     /** @type {Record<string, () => void>} */
     const keys = { ArrowUp: () => this.step(-1), ArrowLeft: () => this.step(-1), ArrowDown: () => this.step(1),
       ArrowRight: () => this.step(1), Home: () => this.step(-Infinity), End: () => this.step(Infinity),
-      " ": () => this.pause(), r: () => this.play(), c: () => this.hasSolution() && this.comparison.open(this.source), Enter: () => this.at && this.source === cluster && this.objects.open(this.at) };
+      " ": () => this.pause(), r: () => this.play(), c: () => this.hasSolution() && this.comparison.open(this.source), 
+      Enter: () => this.at && (this.source === cluster ? this.objects.open(this.at) : this.objects.point(this.at)) };
     if (!keys[event.key]) return;
     keys[event.key]();
     event.preventDefault();

@@ -34,6 +34,7 @@ export class Objects {
     this.busy = false;
     this.again = false;
     this.past = false; // the tree is that of an arrow
+    this.pointed = ""; // the name of the object that an arrow of a check is about
     this.heading = element("h2");
     this.tree = element("div", { class: "tree" });
     this.acts = element("div", { class: "acts" });
@@ -91,17 +92,28 @@ export class Objects {
    */
   showPast(some) {
     this.past = true;
+    this.pointed = "";
     this.away = "";
     this.all = some;
     this.programs = [];
     this.draw();
   }
 
+  /**
+   * Marks the object of an arrow in the tree of that arrow.
+   * @param {Entry} entry
+   */
+  point(entry) {
+    this.pointed = nameOf({ resource: resourceOf(entry), namespace: entry.namespace, name: entry.name ?? "" });
+    this.draw();
+    this.tree.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }
+
   draw() {
     this.heading.textContent = this.past ? t("Objects after this arrow, as events and answers showed them")
       : t("Objects of the local cluster, now");
     this.user.hidden = this.past;
-    const now = JSON.stringify([this.past, this.all, this.programs.map((one) => one.pid), this.name, this.away]);
+    const now = JSON.stringify([this.past, this.all, this.programs.map((one) => one.pid), this.name, this.pointed, this.away]);
     if (now === this.drawn) return; // the focus stays where it is
     this.drawn = now;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
@@ -124,7 +136,7 @@ export class Objects {
     return element("ul", {}, ...some.map((one) => {
       const below = this.all.filter((other) => other.owners?.includes(one.uid));
       const name = [element("b", {}, one.kind), ` ${one.name}`];
-      const item = element("li", {}, this.past ? element("span", {}, ...name) : element("button", { type: "button", class: "plain", "data-key": nameOf(one),
+      const item = element("li", {}, this.past ? element("span", nameOf(one) === this.pointed ? { "aria-current": "true" } : {}, ...name) : element("button", { type: "button", class: "plain", "data-key": nameOf(one),
         ...(one === this.chosen() ? { "aria-current": "true" } : {}), click: () => this.choose(one.resource, one.namespace, one.name) },
         ...name), element("div", { class: "facts" },
         ...(one.facts ?? []).map((fact) => element("span", {}, fact))));
