@@ -118,7 +118,7 @@ func (t *trial) lags(p past) (Finding, error) {
 		"caught up", stale.Load(), w, time.Since(begin).Seconds()), nil
 }
 
-// uids are those of the sample and its children.
+// uids returns the UIDs of the sample and its children.
 func (t *trial) uids() (map[child]types.UID, error) {
 	all := map[child]types.UID{}
 	for _, c := range append(t.owns(), t.own()) {

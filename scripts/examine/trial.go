@@ -220,8 +220,8 @@ func (t *trial) serve() error {
 }
 
 // rest creates the sample, and waits until the work for its creation is over: some operators write their status at
-// intervals of seconds. It first waits for the namespaces of earlier trials, whose end wakes an operator that watches
-// namespaces.
+// intervals of seconds. It first waits for the end of earlier trials' namespaces, which is an event for an operator that
+// watches namespaces.
 func (t *trial) rest() error {
 	if err := t.serve(); err != nil {
 		return err

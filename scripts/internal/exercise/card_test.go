@@ -78,7 +78,7 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 	}
 }
 
-// TestTheCapstoneNamesItsFilesAndWhatFollows: the CRD is made from types.go, and no exercise follows.
+// TestTheCapstoneNamesItsFilesAndWhatFollows: the CRD is made from the types, and no exercise follows.
 func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	var out strings.Builder
 	Report{Own: []Verdict{{Check: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
