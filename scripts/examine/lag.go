@@ -72,7 +72,7 @@ func (t *trial) lags(p past) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	before, err := t.uids()
+	before, err := t.identities()
 	if err != nil {
 		return Finding{}, err
 	}
@@ -118,8 +118,8 @@ func (t *trial) lags(p past) (Finding, error) {
 		"caught up", stale.Load(), w, time.Since(begin).Seconds()), nil
 }
 
-// uids returns the UIDs of the sample and its children.
-func (t *trial) uids() (map[child]types.UID, error) {
+// identities returns the UIDs of the sample and its children.
+func (t *trial) identities() (map[child]types.UID, error) {
 	all := map[child]types.UID{}
 	for _, c := range append(t.owns(), t.own()) {
 		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
@@ -133,7 +133,7 @@ func (t *trial) uids() (map[child]types.UID, error) {
 
 // replaced are the objects of before that have been deleted, also if they were created again.
 func (t *trial) replaced(before map[child]types.UID) (names []string, err error) {
-	now, err := t.uids()
+	now, err := t.identities()
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
