@@ -191,13 +191,18 @@ func (e Exercise) RunCommands() []string {
 // PrintHint writes a hint, and whether more hints follow.
 func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 	outcome.Wrap(w, "", text)
-	if last && e.ID == CapstoneID {
-		fmt.Fprintln(w, e.Sayf("That was the last hint: your operator has no solution but yours."))
-	} else if last {
-		fmt.Fprintln(w, e.Sayf("That was the last hint; `make solution` shows a diff."))
-	} else {
-		fmt.Fprintln(w, e.Sayf("`make hint` says more."))
+	fmt.Fprintln(w, e.AfterHint(last))
+}
+
+// AfterHint says what follows a hint.
+func (e Exercise) AfterHint(last bool) string {
+	switch {
+	case !last:
+		return e.Sayf("`make hint` says more.")
+	case e.ID == CapstoneID:
+		return e.Sayf("That was the last hint: your operator has no solution but yours.")
 	}
+	return e.Sayf("That was the last hint; `make solution` shows a diff.")
 }
 
 // Print writes the complaint, and what to do. The fault itself stays hidden.

@@ -357,14 +357,40 @@ func TestTheEditorOfAnExercise(t *testing.T) {
 	}
 }
 
+// fails records a check of the exercise that failed, and returns the state.
+func (f *fixture) fails(t *testing.T, r exercise.Report) exercise.State {
+	t.Helper()
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", r))
+	s, err = f.Course.State()
+	testkit.Must(t, err)
+	return s
+}
+
+// isBack is a report of one failure.
+var isBack = exercise.Report{Own: []exercise.Verdict{
+	{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
+
+func TestTheLastHintSaysSo(t *testing.T) {
+	f := start(t)
+	s := f.fails(t, isBack)
+	s.Hints = 1
+	testkit.Must(t, f.Course.SetState(s))
+	ctx := f.editor(t)
+	const hint = `[aria-label="The last hint"]`
+	says(t, ctx, hint, "make hint says more.")
+	s.Hints = 3
+	testkit.Must(t, f.Course.SetState(s))
+	do(t, ctx, chromedp.Click("#tab-exercises"))
+	says(t, ctx, hint, "That was the last hint; make solution shows a diff.")
+}
+
 // The card of a failure leads to the requests and the log lines.
 func TestAllDetailsOfACardAreOneClickAway(t *testing.T) {
 	f := start(t)
 	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@echo \"the details: $(VERBOSE) of $(EX)\"\n")
-	s, err := f.Course.State()
-	testkit.Must(t, err)
-	r := exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", r))
+	f.fails(t, isBack)
 	ctx := f.browser(t)
 	details := `//button[text()="All details"]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(details))

@@ -2,13 +2,13 @@
 // The exercises: the list of all chapters, and one exercise with its buttons. Each button types its command.
 
 import { load } from "./connection.js";
-import { difference, element, find, showState, t } from "./dom.js";
+import { difference, element, find, prose, showState, t } from "./dom.js";
 import { Editor, readOnly } from "./editor.js";
 
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
-/** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string,
+/** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string, afterHint: string,
  *    places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
@@ -92,7 +92,7 @@ export class Exercises {
 
   /** @param {string} sentence */
   fail(sentence) {
-    this.top.replaceChildren(element("p", { role: "alert" }, sentence));
+    this.top.replaceChildren(element("p", { role: "alert" }, ...prose(sentence)));
     this.below.replaceChildren();
   }
 
@@ -119,7 +119,7 @@ export class Exercises {
       element("h2", {}, `${task.id} ${task.title}`),
       element("p", { class: "note" }, t("{1} minutes", task.minutes), " · ",
         task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun")),
-      element("p", { class: "story" }, task.story),
+      element("p", { class: "story" }, ...prose(task.story)),
       element("p", {}, copy, " ", ...(task.editor ? [open, " "] : []),
         element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)));
   }
@@ -139,7 +139,7 @@ export class Exercises {
     const section = element("section", { "aria-label": t("The result") }, verdict, task.card ? cardOf(task.card) : "");
     if (task.hint) {
       section.append(element("section", { class: "card", "aria-label": t("The last hint") },
-        element("strong", {}, t("Hint")), element("p", { class: "story" }, task.hint)));
+        element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)), element("p", {}, ...prose(task.afterHint))));
     }
     if (task.verdict) {
       section.append(element("p", {}, element("button", { type: "button", click: () => this.doors.replay(task.id) },
