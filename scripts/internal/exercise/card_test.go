@@ -39,6 +39,11 @@ func TestFourFailuresAreOneCard(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", &out, want)
 	}
+	card := noOwner.Card("")
+	lines := e.Card(&card).Lines
+	if last := lines[len(lines)-1].Text; last != "3 more checks failed; they often follow from the first." {
+		t.Errorf("the last line of the card is %q", last)
+	}
 	out.Reset()
 	noOwner.Print(&out, e, true)
 	for _, more := range []string{"create configmaps web 201", "the Service is back", "behaviour/01-pods-apart"} {

@@ -59,7 +59,7 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 // printHelp writes what a reader can do after a failure.
 func (r Report) printHelp(w io.Writer, e Exercise) {
 	if more := len(failed(r.Own)) + len(failed(r.Earlier)) - 1; more > 0 {
-		outcome.Wrap(w, "  ", e.Sayf("%d more checks failed; they often follow from the first.", more))
+		outcome.Wrap(w, "  ", e.moreFailed(more))
 	}
 	where := e.Path()
 	if bad := failed(r.Own); len(bad) > 0 && bad[0].Check == "crd" {
