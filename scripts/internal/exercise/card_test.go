@@ -75,7 +75,7 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 	for reason, want := range map[string]string{
 		"expected that it starts; but the operator ended with code 1. Its last lines:\n  a\n  b\n  c\n  " + log:    "the operator ended with code 1. Its last lines:\nb\nc\n2026-11-28T12:00:00Z\tERROR\tno\terror: there is \"x\"",
 		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c": "the operator ended. Its first error:\nerror: a",
-		"expected no write; but the operator sent 2:\n  create a\n  create b":                                      "the operator sent 2",
+		"expected no write; but the operator sent 2 writes:\n  create a\n  create b":                               "the operator sent 2 writes",
 	} {
 		if _, got := sentences(Verdict{Reason: reason}); got != want {
 			t.Errorf("%q, want %q", got, want)

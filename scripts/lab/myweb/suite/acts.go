@@ -93,6 +93,9 @@ func (t *T) reactionTo(to act) string {
 	last := requests[len(requests)-1]
 	text := fmt.Sprintf("After that, the operator sent %d requests, the last: %s %s %s", len(requests), last.Verb,
 		last.FullResource(), last.Name)
+	if len(requests) == 1 {
+		text = fmt.Sprintf("After that, the operator sent 1 request: %s %s %s", last.Verb, last.FullResource(), last.Name)
+	}
 	if !last.Open {
 		text += strings.TrimRight(fmt.Sprintf(" %d %s", last.Code, last.Effect), " ")
 	}

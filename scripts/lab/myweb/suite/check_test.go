@@ -197,12 +197,12 @@ func TestWhatFollowedAnAct(t *testing.T) {
 		"After that, the operator got the event ConfigMap web DELETED and sent no request.": func(l *ledger.Ledger, watch int) {
 			l.Deliver(watch, []wire.Event{deleted})
 		},
-		"After that, the operator sent 1 requests, the last: create configmaps web 403: not allowed.": func(l *ledger.Ledger, _ int) {
+		"After that, the operator sent 1 request: create configmaps web 403: not allowed.": func(l *ledger.Ledger, _ int) {
 			id := l.Begin("lab", wire.Request{Verb: wire.Create, Resource: "configmaps", Namespace: "check", Name: "web"}, nil)
 			l.Change(id, func(e *ledger.Entry) { e.Code, e.Message = 403, "not allowed" })
 			l.End(id)
 		},
-		"After that, the operator sent 1 requests, the last: update mywebs web 200 moved. Then it got the event ConfigMap " +
+		"After that, the operator sent 1 request: update mywebs web 200 moved. Then it got the event ConfigMap " +
 			"web DELETED and sent no request.": func(l *ledger.Ledger, watch int) {
 			id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "mywebs", Namespace: "check", Name: "web"}, nil)
 			l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect = 200, ledger.Moved })
