@@ -255,12 +255,32 @@ func TestASaveIsChecked(t *testing.T) {
 	}
 }
 
-func TestAfterAPassComesTheNextExercise(t *testing.T) {
-	f := start(t)
-	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@sed -i s/04.1/04.2/ work/.state.yaml\n")
+// sayMore adds an exercise to the course.
+func (f *fixture) sayMore() {
 	next := f.Course.All[0]
 	next.ID, next.Title, next.Starter, next.Solution = "04.2", "Say more", "stages/2", "stages/1"
 	f.Course.All = append(f.Course.All, next)
+}
+
+// A page's link opens its exercise beside the page, which stays. Escape closes the list of the chapters.
+func TestAPageLeadsToItsExercise(t *testing.T) {
+	f := start(t)
+	f.sayMore()
+	ctx := f.browser(t)
+	var address string
+	do(t, ctx, chromedp.Click(`//a[text()="exercise 04.2"]`))
+	says(t, ctx, "#panel-exercises:not([hidden]) h2", "04.2 Say more")
+	do(t, ctx, chromedp.Location(&address), chromedp.Click(".chapters summary"), chromedp.WaitReady(".chapters[open]"),
+		chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(".chapters[open]"))
+	if strings.Contains(address, "#write-it-yourself") {
+		t.Errorf("the page is %s", address)
+	}
+}
+
+func TestAfterAPassComesTheNextExercise(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@sed -i s/04.1/04.2/ work/.state.yaml\n")
+	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
 	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "passed"}}}))
