@@ -20,6 +20,8 @@ type Card struct {
 	// Check is the check, with its title; it is empty when the program does not compile.
 	Check string     `json:"check,omitempty"`
 	Lines []CardLine `json:"lines"`
+	// More is how many more checks failed.
+	More int `json:"more,omitempty"`
 }
 
 // A CardLine is a line of a card.
@@ -81,7 +83,7 @@ func (r Report) Card(next string) Card {
 		return Card{Lines: []CardLine{{translation.Mark("Happened"), r.Compile.Error()}}}
 	}
 	if bad := failed(slices.Concat(r.Own, r.Earlier)); len(bad) > 0 {
-		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: failureLines(bad[0])}
+		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: failureLines(bad[0]), More: len(bad) - 1}
 	}
 	c := Card{Passed: r.Passed()}
 	for _, v := range r.Own {
@@ -136,7 +138,18 @@ func (e Exercise) Card(c *Card) *Card {
 	for _, line := range c.Lines {
 		said.Lines = append(said.Lines, CardLine{e.said.Say(line.Label), e.said.SayWhole(line.Text)})
 	}
+	if c.More > 0 {
+		said.Lines = append(said.Lines, CardLine{e.Sayf("More"), e.moreFailed(c.More)})
+	}
 	return &said
+}
+
+// moreFailed says what the failures below the first are.
+func (e Exercise) moreFailed(more int) string {
+	if more == 1 {
+		return e.Sayf("One more check failed; it often follows from the first.")
+	}
+	return e.Sayf("%d more checks failed; they often follow from the first.", more)
 }
 
 // printLines writes the lines of a card.

@@ -39,6 +39,11 @@ func TestFourFailuresAreOneCard(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", &out, want)
 	}
+	card := noOwner.Card("")
+	lines := e.Card(&card).Lines
+	if last := lines[len(lines)-1].Text; last != "3 more checks failed; they often follow from the first." {
+		t.Errorf("the last line of the card is %q", last)
+	}
 	out.Reset()
 	noOwner.Print(&out, e, true)
 	for _, more := range []string{"create configmaps web 201", "the Service is back", "behaviour/01-pods-apart"} {
@@ -70,7 +75,7 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 	for reason, want := range map[string]string{
 		"expected that it starts; but the operator ended with code 1. Its last lines:\n  a\n  b\n  c\n  " + log:    "the operator ended with code 1. Its last lines:\nb\nc\n2026-11-28T12:00:00Z\tERROR\tno\terror: there is \"x\"",
 		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c": "the operator ended. Its first error:\nerror: a",
-		"expected no write; but the operator sent 2:\n  create a\n  create b":                                      "the operator sent 2",
+		"expected no write; but the operator sent 2 writes:\n  create a\n  create b":                               "the operator sent 2 writes",
 	} {
 		if _, got := sentences(Verdict{Reason: reason}); got != want {
 			t.Errorf("%q, want %q", got, want)

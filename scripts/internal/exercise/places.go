@@ -47,7 +47,7 @@ func (c Course) Places(e Exercise, s State, text string) (all []Place) {
 }
 
 // Beside returns the files that help to understand the reader's file: the other files of its folder, and the packages of
-// the chapter that it imports. The names are paths in the checkout.
+// the chapter that it or its solution imports. The names are paths in the checkout.
 func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 	mine, err := w.Written(e)
 	if err != nil {
@@ -60,12 +60,18 @@ func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 		}
 	}
 	mod, err := os.ReadFile(filepath.Join(w.Root, e.Chapter, "go.mod"))
-	parsed, _ := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly)
-	if err != nil || parsed == nil {
+	if err != nil {
 		return all, nil
 	}
-	for _, one := range parsed.Imports {
-		path, _ := strconv.Unquote(one.Path.Value)
+	paths := imports(text)
+	if e.Solution != "" {
+		solution, err := w.Files(e, e.Solution)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, imports(string(solution[e.File]))...)
+	}
+	for _, path := range paths {
 		below, found := strings.CutPrefix(path, modfile.ModulePath(mod)+"/")
 		if !found || !filepath.IsLocal(below) {
 			continue
@@ -87,4 +93,17 @@ func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// imports returns the packages that a file imports. A text that is no Go imports none.
+func imports(text string) (paths []string) {
+	parsed, _ := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly)
+	if parsed == nil {
+		return nil
+	}
+	for _, one := range parsed.Imports {
+		path, _ := strconv.Unquote(one.Path.Value)
+		paths = append(paths, path)
+	}
+	return paths
 }

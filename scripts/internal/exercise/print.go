@@ -59,7 +59,7 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 // printHelp writes what a reader can do after a failure.
 func (r Report) printHelp(w io.Writer, e Exercise) {
 	if more := len(failed(r.Own)) + len(failed(r.Earlier)) - 1; more > 0 {
-		outcome.Wrap(w, "  ", e.Sayf("%d more checks failed; they often follow from the first.", more))
+		outcome.Wrap(w, "  ", e.moreFailed(more))
 	}
 	where := e.Path()
 	if bad := failed(r.Own); len(bad) > 0 && bad[0].Check == "crd" {
@@ -191,13 +191,18 @@ func (e Exercise) RunCommands() []string {
 // PrintHint writes a hint, and whether more hints follow.
 func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 	outcome.Wrap(w, "", text)
-	if last && e.ID == CapstoneID {
-		fmt.Fprintln(w, e.Sayf("That was the last hint: your operator has no solution but yours."))
-	} else if last {
-		fmt.Fprintln(w, e.Sayf("That was the last hint; `make solution` shows a diff."))
-	} else {
-		fmt.Fprintln(w, e.Sayf("`make hint` says more."))
+	fmt.Fprintln(w, e.AfterHint(last))
+}
+
+// AfterHint says what follows a hint.
+func (e Exercise) AfterHint(last bool) string {
+	switch {
+	case !last:
+		return e.Sayf("`make hint` says more.")
+	case e.ID == CapstoneID:
+		return e.Sayf("That was the last hint: your operator has no solution but yours.")
 	}
+	return e.Sayf("That was the last hint; `make solution` shows a diff.")
 }
 
 // Print writes the complaint, and what to do. The fault itself stays hidden.

@@ -129,17 +129,20 @@ func TestThePlacesOfAFailure(t *testing.T) {
 func TestTheFilesBesideAFile(t *testing.T) {
 	c, e, path := edited(t, "package main\n\nimport (\n\t\"fmt\"\n\t\"x.test/four/api/v1\"\n)\n\nhalf of it")
 	for name, text := range map[string]string{"go.mod": "module x.test/four\n", "api/v1/types.go": "package v1\n",
-		"api/v1/zz_generated.go": "generated", "api/v1/types_test.go": "tests"} {
+		"internal/status.go": "package internal\n",
+		"stages/2/main.go":   "package main\n\nimport _ \"x.test/four/internal\"\n", "api/v1/zz_generated.go": "generated", "api/v1/types_test.go": "tests"} {
 		testkit.Write(t, filepath.Join(c.Root, "04-x", name), text)
 	}
 	testkit.Write(t, filepath.Join(filepath.Dir(path), "other.go"), "package main\n")
+	e.Solution = "stages/2" // its story may need a file before the reader imports it
 	files, err := c.Beside(e, testkit.Read(t, path))
 	testkit.Must(t, err)
-	want := map[string]string{"work/04-x/other.go": "package main\n", "04-x/api/v1/types.go": "package v1\n"}
+	want := map[string]string{"work/04-x/other.go": "package main\n", "04-x/api/v1/types.go": "package v1\n",
+		"04-x/internal/status.go": "package internal\n"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Error(diff)
 	}
-	if files, err := c.Beside(e, strings.Repeat("{", 9)); err != nil || len(files) != 1 {
+	if files, err := c.Beside(e, strings.Repeat("{", 9)); err != nil || len(files) != 2 {
 		t.Errorf("of a text that is no Go: %v %v", files, err)
 	}
 }

@@ -242,7 +242,7 @@ func TestAClosedWindowSaysSoAndKeepsNoCommand(t *testing.T) {
 	says(t, ctx, "#panel-exercises", closedWindow)
 
 	other := startAt(t, f.root, f.listener.Addr().(*net.TCPAddr).Port)
-	says(t, ctx, ".closed", "Open the address that `make open` printed")
+	says(t, ctx, ".closed", "Open the address that make open printed")
 	other.refuses.Store(true) // it ends before the browser
 	other.tab(t, ctx)         // the browser has the cookie now
 	do(t, ctx, cdppage.BringToFront(), chromedp.Click("#tab-page"), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
@@ -254,7 +254,7 @@ func TestAClosedWindowSaysSoAndKeepsNoCommand(t *testing.T) {
 }
 
 // closedWindow is what a web page says when its server is gone.
-const closedWindow = "The window is closed: run `make open`, and use its new address."
+const closedWindow = "The window is closed: run make open, and use its new address."
 
 func TestOnlyACheckCanPassAnExercise(t *testing.T) {
 	f := start(t)

@@ -259,20 +259,90 @@ func TestASaveIsChecked(t *testing.T) {
 	}
 }
 
-func TestAfterAPassComesTheNextExercise(t *testing.T) {
-	f := start(t)
-	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@sed -i s/04.1/04.2/ work/.state.yaml\n")
+// sayMore adds an exercise to the course.
+func (f *fixture) sayMore() {
 	next := f.Course.All[0]
 	next.ID, next.Title, next.Starter, next.Solution = "04.2", "Say more", "stages/2", "stages/1"
 	f.Course.All = append(f.Course.All, next)
+}
+
+// A page's link opens its exercise beside the page, which stays. Escape closes the list of the chapters.
+func TestAPageLeadsToItsExercise(t *testing.T) {
+	f := start(t)
+	f.sayMore()
+	ctx := f.browser(t)
+	var address string
+	do(t, ctx, chromedp.Click(`//a[text()="exercise 04.2"]`))
+	says(t, ctx, "#panel-exercises:not([hidden]) h2", "04.2 Say more")
+	do(t, ctx, chromedp.Location(&address), chromedp.Click(".chapters summary"), chromedp.WaitReady(".chapters[open]"),
+		chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(".chapters[open]"))
+	if strings.Contains(address, "#write-it-yourself") {
+		t.Errorf("the page is %s", address)
+	}
+}
+
+func TestAfterAPassComesTheNextExercise(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@sed -i s/04.1/04.2/ work/.state.yaml\n")
+	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
 	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "passed"}}}))
 	ctx := f.editor(t)
 	button := `//button[text()="Next: 04.2 Say more"]`
-	do(t, ctx, chromedp.WaitVisible(button), chromedp.Click(button))
+	var scrolled float64
+	do(t, ctx, chromedp.EmulateViewport(1280, 400), chromedp.WaitVisible(button), chromedp.ScrollIntoView(button),
+		chromedp.Evaluate(`document.querySelector("#panel-exercises").scrollTop`, &scrolled), chromedp.Click(button))
 	says(t, ctx, "#panel-exercises h2", "04.2 Say more")
-	do(t, ctx, chromedp.WaitVisible(codeText), chromedp.Poll(`document.activeElement.matches(".editor .cm-content")`, nil))
+	do(t, ctx, chromedp.WaitVisible(codeText), chromedp.Poll(`document.activeElement.matches(".editor .cm-content")`, nil),
+		chromedp.Poll(`document.querySelector("#panel-exercises").scrollTop === 0`, nil))
+	if scrolled == 0 {
+		t.Error("the story was in view before")
+	}
+}
+
+// While a check runs, the card of the check before is dimmed; then the card comes into view. The buttons keep their place.
+func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"),
+		"check:\n\t@until test -e end; do sleep 0.05; done; false\nhint:\n\t@echo look\n")
+	f.fails(t, isBack)
+	ctx := f.editor(t)
+	top := func() (top float64) {
+		do(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll("#panel-exercises button")]
+			.find((button) => button.textContent === "Check").getBoundingClientRect().top`, &top))
+		return top
+	}
+	const inView = `(() => {
+		const card = document.querySelector("#panel-exercises .card").getBoundingClientRect();
+		return card.top >= 0 && card.bottom <= innerHeight;
+	})()`
+	var before bool
+	do(t, ctx, chromedp.EmulateViewport(1280, 400), chromedp.WaitVisible("#panel-exercises .card"), chromedp.Evaluate(inView, &before))
+	was := top()
+	do(t, ctx, chromedp.Click(`//button[text()="Check"]`), chromedp.WaitVisible("#panel-exercises .card.old"))
+	testkit.Write(t, filepath.Join(f.root, "end"), "")
+	says(t, ctx, "#panel-exercises .verdict", "failed")
+	do(t, ctx, chromedp.WaitNotPresent("#panel-exercises .card.old"), chromedp.Poll(inView, nil))
+	if is := top(); before || is != was {
+		t.Errorf("the card was in view before: %t; the button was at %v, and is at %v", before, was, is)
+	}
+	do(t, ctx, chromedp.Click(`//button[text()="Hint"]`))
+	says(t, ctx, "#announce", "done")
+	says(t, ctx, "#panel-exercises .card", "✗ failed")
+	var above string
+	do(t, ctx, chromedp.Evaluate(`document.querySelector("#panel-exercises .verdict").textContent`, &above))
+	if strings.Contains(above, "done") {
+		t.Errorf("above the card of a failure stands %q", above)
+	}
+}
+
+func TestTheCardCountsTheOtherFailures(t *testing.T) {
+	f := start(t)
+	f.fails(t, exercise.Report{Own: append(isBack.Own, exercise.Verdict{Check: "b", Verdict: "failed"},
+		exercise.Verdict{Check: "c", Verdict: "failed"})})
+	ctx := f.editor(t)
+	says(t, ctx, "#panel-exercises .card", "2 more checks failed; they often follow from the first.")
 }
 
 func TestFilesOpenBesideThePage(t *testing.T) {
@@ -361,14 +431,40 @@ func TestTheEditorOfAnExercise(t *testing.T) {
 	}
 }
 
+// fails records a check of the exercise that failed, and returns the state.
+func (f *fixture) fails(t *testing.T, r exercise.Report) exercise.State {
+	t.Helper()
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", r))
+	s, err = f.Course.State()
+	testkit.Must(t, err)
+	return s
+}
+
+// isBack is a report of one failure.
+var isBack = exercise.Report{Own: []exercise.Verdict{
+	{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
+
+func TestTheLastHintSaysSo(t *testing.T) {
+	f := start(t)
+	s := f.fails(t, isBack)
+	s.Hints = 1
+	testkit.Must(t, f.Course.SetState(s))
+	ctx := f.editor(t)
+	const hint = `[aria-label="The last hint"]`
+	says(t, ctx, hint, "make hint says more.")
+	s.Hints = 3
+	testkit.Must(t, f.Course.SetState(s))
+	do(t, ctx, chromedp.Click("#tab-exercises"))
+	says(t, ctx, hint, "That was the last hint; make solution shows a diff.")
+}
+
 // The card of a failure leads to the requests and the log lines.
 func TestAllDetailsOfACardAreOneClickAway(t *testing.T) {
 	f := start(t)
 	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@echo \"the details: $(VERBOSE) of $(EX)\"\n")
-	s, err := f.Course.State()
-	testkit.Must(t, err)
-	r := exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", r))
+	f.fails(t, isBack)
 	ctx := f.browser(t)
 	details := `//button[text()="All details"]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(details))

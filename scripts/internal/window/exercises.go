@@ -44,6 +44,8 @@ type Task struct {
 	Card *exercise.Card `json:"card,omitempty"`
 	// Hint is the hint that was shown last.
 	Hint string `json:"hint,omitempty"`
+	// AfterHint says whether more hints follow.
+	AfterHint string `json:"afterHint,omitempty"`
 	// Verdict is that of the last check, which can be watched.
 	Verdict *Verdict `json:"verdict,omitempty"`
 	// Editor is the command that the button runs, empty when there is none.
@@ -101,7 +103,8 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 		if state.Hints > 0 && e.ID != exercise.CapstoneID {
 			shown := state
 			shown.Hints-- // the last one that was shown
-			task.Hint, _ = s.Course.Hint(e, shown)
+			hint, last := s.Course.Hint(e, shown)
+			task.Hint, task.AfterHint = hint, e.AfterHint(last)
 		}
 	}
 	all := s.verdicts()

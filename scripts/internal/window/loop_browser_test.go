@@ -205,7 +205,7 @@ func TestABrokenControlPlaneIsNotLive(t *testing.T) {
 	f, c := startChanging(t)
 	ctx := f.openLoop(t)
 	c.change(func() { c.away = errors.New("the API server does not answer: `make up` repairs it") })
-	says(t, ctx, ".loop-status", "the API server does not answer: `make up` repairs it · stopped at")
+	says(t, ctx, ".loop-status", "the API server does not answer: make up repairs it · stopped at")
 	r := loop.Record{Is: loop.Request, N: 100000, Time: time.Now(), Version: "v1", Resource: "services", Verb: "watch",
 		By: loop.Program{Name: "myweb-operator", PID: 1}}
 	f.append(t, r)

@@ -200,7 +200,7 @@ func (s *Server) render(name string, in spoken) (body template.HTML, has transla
 			}
 		}
 	}
-	s.lead(doc, name)
+	s.lead(doc, source, name)
 	unlabel(doc, source)
 	var out bytes.Buffer
 	err = md.Renderer().Render(&out, source, doc)
@@ -231,8 +231,11 @@ func unlabel(doc ast.Node, source []byte) {
 	}
 }
 
+// exerciseID is in the words of a link to an exercise.
+var exerciseID = regexp.MustCompile(`\d\d\.\d+`)
+
 // lead makes links lead to the window's pages and files. A link to another target shows its address as text.
-func (s *Server) lead(doc ast.Node, name string) {
+func (s *Server) lead(doc ast.Node, source []byte, name string) {
 	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if image, ok := node.(*ast.Image); ok && entering {
 			if file, _, ok := s.pages.target(name, string(image.Destination)); ok {
@@ -257,6 +260,9 @@ func (s *Server) lead(doc ast.Node, name string) {
 		}
 		if fragment != "" {
 			address += "#" + fragment
+		}
+		if words, ok := link.FirstChild().(*ast.Text); ok && fragment == "write-it-yourself" {
+			link.SetAttributeString("data-exercise", exerciseID.Find(words.Value(source)))
 		}
 		link.Destination = []byte(address)
 		return ast.WalkContinue, nil

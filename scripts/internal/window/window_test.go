@@ -34,6 +34,7 @@ const fence = "```"
 const pageOfTest = `# A page
 
 See [the source](code/main.go), [below](#below) and [outside](../secret.txt).
+Write it yourself: [exercise 04.2](README.md#write-it-yourself).
 
 <script>document.title = "attacked"</script>
 

@@ -1,7 +1,7 @@
 // @ts-check
 // The connection to the server: a bar at the top says that the window is closed.
 
-import { element, t } from "./dom.js";
+import { element, prose, t } from "./dom.js";
 
 /** What a reader does when no server answers. */
 export const closed = t("The window is closed: run `make open`, and use its new address.");
@@ -14,7 +14,7 @@ document.body.prepend(bar);
  * @param {string} [sentence]
  */
 function show(sentence = "") {
-  bar.textContent = sentence;
+  bar.replaceChildren(...prose(sentence));
   bar.hidden = !sentence;
 }
 

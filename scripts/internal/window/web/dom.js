@@ -31,6 +31,14 @@ export function find(selector, within = document) {
   return found;
 }
 
+/**
+ * Returns a text whose commands and names, between backticks, are code. Lines of source stay as they are.
+ * @param {string} text
+ * @returns {(Node | string)[]}
+ */
+export const prose = (text) => text.split(/(^(?:[ \t]|\/\/).*$|`[^`\n]+`)/m).map((part) =>
+  /^`[^`]+`$/.test(part) ? element("code", {}, part.slice(1, -1)) : part);
+
 /** @type {Record<string, string>} The sentences of the window in the reader's language. */
 const sentences = JSON.parse(document.getElementById("sentences")?.textContent ?? "{}");
 
@@ -84,7 +92,7 @@ export function announceState(state) {
  */
 export function showState(place, state) {
   place.className = `verdict ${state.is}`;
-  place.replaceChildren(element("strong", {}, words[state.is]), ` ${state.says ?? ""}`);
+  place.replaceChildren(element("strong", {}, words[state.is]), " ", ...prose(state.says ?? ""));
   if (state.detail) {
     place.append(element("details", { open: true }, element("summary", {}, t("What was expected (−) and what came (+)")),
       difference(state.detail)));

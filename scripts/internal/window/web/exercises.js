@@ -2,14 +2,14 @@
 // The exercises: the list of all chapters, and one exercise with its buttons. Each button types its command.
 
 import { load } from "./connection.js";
-import { difference, element, find, showState, t } from "./dom.js";
+import { difference, element, find, prose, showState, t } from "./dom.js";
 import { Editor, readOnly } from "./editor.js";
 
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
 /** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string,
- *    address: string,    places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
+ *    afterHint: string, address: string, places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
 
@@ -26,11 +26,18 @@ const chosen = /** @type {HTMLSelectElement} */ (find("#language")).value;
 const language = chosen === "en" ? "" : ` LANGUAGE=${chosen}`;
 
 /**
+ * @param {string} id
+ * @param {string} target
+ */
+const commandOf = (id, target) => `make ${target} EX=${id}${language}`;
+
+/**
  * @param {Card} card
+ * @param {boolean} old whether another check runs
  * @returns {HTMLElement}
  */
-function cardOf(card) {
-  return element("section", { class: "card", "aria-label": t("The last verdict") },
+function cardOf(card, old) {
+  return element("section", { class: old ? "card old" : "card", "aria-label": t("The last verdict") },
     element("strong", {}, card.passed ? t("✓ passed") : t("✗ failed"), ` ${card.check ?? ""}`),
     element("dl", {}, ...card.lines.flatMap((line) => [element("dt", {}, line.label), element("dd", {}, line.text)])));
 }
@@ -64,12 +71,14 @@ export class Exercises {
     this.top = element("div");
     this.beside = element("section", { class: "beside", "aria-label": t("Files beside it") });
     this.below = element("div");
+    this.buttons = element("section", { class: "buttons", "aria-label": t("Buttons") });
+    this.results = element("div");
     const code = element("section", { class: "editor", "aria-label": t("The file") });
     this.editor = new Editor(code, (check) => this.saved(check));
     this.checksOnSave = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox",
       change: () => localStorage.setItem("check on save", this.checksOnSave.checked ? "yes" : "") }));
     this.checksOnSave.checked = localStorage.getItem("check on save") === "yes";
-    place.append(this.top, code, this.beside, this.below);
+    place.append(this.buttons, this.top, code, this.beside, this.results, this.below);
   }
 
   /**
@@ -92,8 +101,8 @@ export class Exercises {
 
   /** @param {string} sentence */
   fail(sentence) {
-    this.top.replaceChildren(element("p", { role: "alert" }, sentence));
-    this.below.replaceChildren();
+    this.top.replaceChildren(element("p", { role: "alert" }, ...prose(sentence)));
+    for (const part of [this.buttons, this.results, this.below]) part.replaceChildren();
   }
 
   /**
@@ -103,7 +112,9 @@ export class Exercises {
   async show(task, progress) {
     const focused = document.activeElement instanceof HTMLButtonElement ? document.activeElement.textContent : "";
     this.top.replaceChildren(this.about(task));
-    this.below.replaceChildren(this.result(task, progress), this.commands(task), this.all(progress));
+    this.buttons.replaceChildren(...actions.map((action) => this.button(task.id, action)));
+    this.results.replaceChildren(this.result(task, progress));
+    this.below.replaceChildren(this.commands(task), this.all(progress));
     this.showBeside(task);
     if (focused && document.activeElement === document.body) {
       [...this.place.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
@@ -119,7 +130,7 @@ export class Exercises {
       element("h2", {}, `${task.id} ${task.title}`),
       element("p", { class: "note" }, t("{1} minutes", task.minutes), " · ",
         task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun")),
-      element("p", { class: "story" }, task.story),
+      element("p", { class: "story" }, ...prose(task.story)),
       element("p", {}, copy, " ", ...(task.editor ? [open, " "] : []),
         element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)));
   }
@@ -134,14 +145,20 @@ export class Exercises {
     const state = this.states.get(task.id);
     // The card of this run has more words than the code with which its command ended.
     const judged = task.card && Date.parse(task.card.time) > (this.began.get(task.id) ?? Infinity);
-    if (state) showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
+    const isRunning = state?.is === "running" || state?.is === "moved";
+    // A hint is done below a card that failed.
+    if (state && !(state.is === "done" && task.card)) {
+      showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
+    }
     const next = progress.exercises.find((one) => one.id === progress.next);
-    const section = element("section", { "aria-label": t("The result") }, verdict, task.card ? cardOf(task.card) : "");
+    const section = element("section", { "aria-label": t("The result") }, verdict,
+      task.card ? cardOf(task.card, isRunning && !judged) : "");
     if (task.hint) {
       section.append(element("section", { class: "card", "aria-label": t("The last hint") },
-        element("strong", {}, t("Hint")), element("p", { class: "story" }, task.hint)));
+        element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)), element("p", {}, ...prose(task.afterHint))));
     }
-    if (task.verdict) {
+    const isCompiled = !task.card || task.card.passed || task.card.check;
+    if (task.verdict && isCompiled) {
       section.append(element("p", {}, element("button", { type: "button", click: () => this.doors.replay(task.id) },
         t("Watch the last check step by step")), " ", task.verdict.passed ? t("✓ passed") : t("✗ failed"),
         ` ${task.verdict.check}`));
@@ -154,7 +171,8 @@ export class Exercises {
     }
     const isListed = progress.exercises.some((one) => one.id === task.id); // after the capstone no exercise follows
     if (task.passed && isListed && next && next.id !== task.id) {
-      section.append(this.action(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise", does: "" }));
+      section.append(element("p", {}, this.button(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise" }),
+        " ", element("code", {}, commandOf(next.id, "exercise"))));
     }
     return section;
   }
@@ -165,7 +183,8 @@ export class Exercises {
     if (task.begun) {
       section.append(element("p", {}, element("label", {}, this.checksOnSave, " ", t("Check each time the file is saved"))));
     }
-    section.append(...actions.map((action) => this.action(task.id, action)));
+    section.append(element("dl", { class: "typed" }, ...actions.flatMap((action) => [element("dt", {}, action.name),
+      element("dd", {}, element("code", {}, commandOf(task.id, action.target)), " ", action.does)])));
     if (task.begun && task.program) {
       section.append(element("div", { class: "action" }, element("button", { type: "button", class: "program",
         click: () => this.doors.program(`program ${task.id}`, task.program, () => {}) }, t("Run your program")),
@@ -179,13 +198,10 @@ export class Exercises {
 
   /**
    * @param {string} id
-   * @param {{name: string, target: string, does: string}} action
+   * @param {{name: string, target: string}} action
    */
-  action(id, action) {
-    const command = `make ${action.target} EX=${id}${language}`;
-    return element("div", { class: "action" },
-      element("button", { type: "button", click: () => this.act(id, action.target, command) }, action.name),
-      element("code", {}, command), element("span", {}, action.does));
+  button(id, action) {
+    return element("button", { type: "button", click: () => this.act(id, action.target) }, action.name);
   }
 
   /**
@@ -224,21 +240,24 @@ export class Exercises {
    * Types the command of a button. A check and a hint are shown here; other commands print more, or ask.
    * @param {string} id
    * @param {string} target
-   * @param {string} command
    */
-  act(id, target, command) {
+  act(id, target) {
     const isShown = target === "check" || target === "hint";
     const begins = target === "exercise" || target === "goto";
     if (begins) this.id = id;
     this.began.set(id, Date.now());
-    (isShown ? this.doors.beside : this.doors.inTerminal)(`${target} ${id}`, command, async (state) => {
+    (isShown ? this.doors.beside : this.doors.inTerminal)(`${target} ${id}`, commandOf(id, target), async (state) => {
+      const wasRunning = this.states.get(id)?.is === "running";
       this.states.set(id, state);
       await this.refresh();
-      if (state.is === "running" || state.is === "moved") return;
+      const isRunning = state.is === "running" || state.is === "moved";
+      if (isShown && !(wasRunning && isRunning)) this.results.scrollIntoView({ block: "nearest" });
+      if (isRunning) return;
       if (target === "check" && this.checkAgain) return this.saved(true);
       if (begins && state.is === "done") {
         this.doors.back();
         this.editor.focus();
+        this.place.scrollTo(0, 0); // the story
       }
     });
   }
@@ -251,7 +270,7 @@ export class Exercises {
     const running = ["running", "moved"].includes(this.states.get(this.id)?.is ?? "");
     this.checkAgain = running && (check || this.checksOnSave.checked);
     if (!running && (check || this.checksOnSave.checked)) {
-      return this.act(this.id, "check", `make check EX=${this.id}${language}`);
+      return this.act(this.id, "check");
     }
     await this.refresh();
   }

@@ -4,7 +4,7 @@
 
 import { Comparison } from "./compare.js";
 import { dial, load } from "./connection.js";
-import { announce, element, t } from "./dom.js";
+import { announce, element, prose, t } from "./dom.js";
 import { clockOf, drawFields, gap, isLease, isRead, isUnanswered, kindOf, Ledger, nameAndProcess, nameOf, speakerOf,
   timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
@@ -40,6 +40,7 @@ export class Loop {
     this.identity = ""; // of the cluster whose records are shown
     this.since = "";
     this.missing = "";
+    this.told = "";
     /** @type {number | undefined} */
     this.playing = undefined;
     /** @type {number | undefined} */
@@ -362,7 +363,8 @@ export class Loop {
       verdict ? `${verdict.passed ? t("✓ passed") : t("✗ failed")} ${verdict.check}` : "",
       verdict?.namespace ? t("in the namespace {1}", verdict.namespace) : ""];
     const text = words.filter(Boolean).join(" · ");
-    if (this.status.textContent !== text) this.status.textContent = text;
+    if (this.told !== text) this.status.replaceChildren(...prose(text));
+    this.told = text;
     this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? t("Go live") : t("Pause");
     this.comparer.hidden = !this.hasSolution();
     this.player.textContent = this.playing === undefined ? t("Replay") : t("Stop");

@@ -76,10 +76,14 @@ const exercises = new Exercises(find("#panel-exercises"), page, { inTerminal: ru
     showLoop();
   }, progress: (progress) => route?.take(progress) });
 const steps = document.getElementById("route");
-const route = steps && new Route(steps, page, async (id) => {
+const route = steps && new Route(steps, page, openExercise);
+
+/** @param {string} id */
+async function openExercise(id) {
   showBeside("exercises");
   await exercises.refresh(id);
-});
+  exercises.place.scrollTo(0, 0); // the story
+}
 
 /**
  * @param {HTMLElement} tab
@@ -182,6 +186,15 @@ async function showEditor() {
   exercises.editor.focus();
 }
 
+// A page's link to an exercise opens it beside the page, unless the reader wants another tab of the browser.
+find("main").addEventListener("click", async (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a[data-exercise]") : null;
+  const id = link instanceof HTMLElement ? link.dataset.exercise : "";
+  if (!id || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  await openExercise(id);
+});
+
 // A file that a page names opens beside the page, unless the reader wants another tab of the browser.
 find("main").addEventListener("click", async (event) => {
   const link = event.target instanceof Element ? event.target.closest('a[href^="/file/"]') : null;
@@ -197,6 +210,12 @@ find("main").addEventListener("click", async (event) => {
 
 find("main").addEventListener("click", () =>
   document.querySelectorAll(".chapters").forEach((list) => list.removeAttribute("open")));
+addEventListener("keydown", (event) => {
+  const list = event.key === "Escape" ? document.querySelector(".chapters[open]") : null;
+  if (!list) return;
+  list.removeAttribute("open");
+  find("summary", list).focus();
+});
 const help = /** @type {HTMLDialogElement} */ (find("#help"));
 find("#keys").addEventListener("click", () => help.showModal());
 

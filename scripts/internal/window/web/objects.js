@@ -2,7 +2,7 @@
 // The objects of the local cluster as a tree, one object as YAML with its managers, and the actions of a user on them.
 
 import { load } from "./connection.js";
-import { element, showState, t } from "./dom.js";
+import { element, prose, showState, t } from "./dom.js";
 import { nameAndProcess, resourceOf } from "./ledger.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
@@ -121,7 +121,7 @@ export class Objects {
     const roots = this.all.filter((one) => !one.owners?.some((owner) => uids.has(owner)));
     roots.sort((one, other) => Number(other.custom ?? false) - Number(one.custom ?? false));
     this.tree.replaceChildren(roots.length ? this.branch(roots)
-      : element("p", { class: "note" }, this.away || t("No custom resource and no object with an owner is there.")));
+      : element("p", { class: "note" }, ...prose(this.away || t("No custom resource and no object with an owner is there."))));
     this.acts.replaceChildren(...this.actions().map(({ name, command }) => element("div", { class: "action" },
       element("button", { type: "button", "data-key": name, click: () => this.act(name, command) }, name),
       element("code", {}, command))));

@@ -22,8 +22,8 @@ func autoscaler(t *suite.T) {
 	}
 	writes, most := suite.About(t.Writes(mark), suite.Deployments), mostCorrections(times*pause)
 	if len(writes) > most {
-		t.Errorf("expected at most %d writes against an autoscaler that scales %d times in %v; but the operator sent %d: %s",
-			most, times, times*pause, len(writes), suite.Lines(writes))
+		t.Errorf("expected at most %d writes against an autoscaler that scales %d times in %v; but the operator sent %s: %s",
+			most, times, times*pause, suite.Count(len(writes), "write"), suite.Lines(writes))
 	}
 	web := t.Reported("web", "FieldConflict", patience, manager, "spec.replicas", "scale of the MyWeb")
 	t.Eventually("the replicas are restored when the autoscaler has stopped", 90*time.Second, func() error {

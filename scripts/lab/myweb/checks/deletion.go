@@ -60,8 +60,8 @@ func wantNoCreates(t *suite.T, mark int) {
 	creates := slices.DeleteFunc(suite.About(t.Writes(mark), suite.Kinds...),
 		func(e ledger.Entry) bool { return !e.Creates() })
 	if len(creates) > 0 {
-		t.Unexpected(creates, "expected no creates for MyWebs that have a deletion timestamp; but the operator sent %d",
-			len(creates))
+		t.Unexpected(creates, "expected no creates for MyWebs that have a deletion timestamp; but the operator sent %s",
+			suite.Count(len(creates), "create"))
 		runtime.Goexit()
 	}
 }
@@ -138,7 +138,7 @@ func leftovers(t *suite.T) {
 	made := t.Create("web", suite.Sample())
 	t.Pause(700 * time.Millisecond)
 	if writes := accepted(suite.About(t.Writes(mark), suite.Kinds...)); len(writes) > 0 {
-		t.Unexpected(writes, "expected no writes of children of the deleted MyWeb; but the operator sent %d", len(writes))
+		t.Unexpected(writes, "expected no writes of children of the deleted MyWeb; but the operator sent %s", suite.Count(len(writes), "write"))
 	}
 	if now := t.Web("web"); now.Status.Completed {
 		t.Errorf("served by children of the deleted MyWeb? Its status is %v", now.Status)

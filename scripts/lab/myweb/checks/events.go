@@ -54,7 +54,7 @@ func annotated(t *suite.T) {
 func noNews(t *suite.T, mark int) {
 	t.Pause(700 * time.Millisecond)
 	if news := t.Fixture.Ledger.Entries(recordings(t, mark)); len(news) > 0 {
-		t.Errorf("expected no event; but the operator sent %d, and nothing became different:%s\nthe events: %q", len(news),
+		t.Errorf("expected no event; but the operator sent %s, and nothing became different:%s\nthe events: %q", suite.Count(len(news), "event"),
 			suite.Lines(news), t.Recorded("web"))
 	}
 }

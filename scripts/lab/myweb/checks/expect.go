@@ -22,9 +22,9 @@ func onlyWrites(t *suite.T, mark int, resources ...string) {
 	for _, k := range suite.Kinds {
 		some := suite.About(writes, k)
 		if mine := accepted(some); slices.Contains(resources, k) && len(mine) != 1 {
-			t.Errorf("expected 1 write of %s; but the operator sent %d:%s", k, len(mine), suite.Lines(mine))
+			t.Errorf("expected 1 write of %s; but the operator sent %s:%s", k, suite.Count(len(mine), "write"), suite.Lines(mine))
 		} else if !slices.Contains(resources, k) && len(some) > 0 {
-			t.Unexpected(some, "expected no write of %s; but the operator sent %d", k, len(some))
+			t.Unexpected(some, "expected no write of %s; but the operator sent %s", k, suite.Count(len(some), "write"))
 		}
 	}
 }
@@ -60,7 +60,7 @@ func wantNoDelete(t *suite.T, after int) {
 // wantNoWrite fails when the operator has written an object since a mark.
 func wantNoWrite(t *suite.T, after int) {
 	if writes := t.Writes(after); len(writes) > 0 {
-		t.Unexpected(writes, "expected no write; but the operator sent %d", len(writes))
+		t.Unexpected(writes, "expected no write; but the operator sent %s", suite.Count(len(writes), "write"))
 	}
 }
 

@@ -161,13 +161,13 @@ func costs(t *suite.T, n int32) {
 		}
 		judged++
 		if len(all) != 3 {
-			t.Errorf("expected 3 writes of children; but the operator sent %d:%s", len(all), suite.Lines(all))
+			t.Errorf("expected 3 writes of children; but the operator sent %s:%s", suite.Count(len(all), "write"), suite.Lines(all))
 		}
 		if len(status) > 2 {
-			t.Errorf("expected at most 2 writes of status; but the operator sent %d:%s", len(status), suite.Lines(status))
+			t.Errorf("expected at most 2 writes of status; but the operator sent %s:%s", suite.Count(len(status), "write"), suite.Lines(status))
 		}
 		if len(reads) > 0 {
-			t.Unexpected(reads, "expected no read, since all is in the caches; but the operator sent %d", len(reads))
+			t.Unexpected(reads, "expected no read, since all is in the caches; but the operator sent %s", suite.Count(len(reads), "read"))
 		}
 	}
 }

@@ -184,8 +184,8 @@ func slowRollout(t *suite.T) {
 	writes := t.Writes(0)
 	wantMade(t, 0, 1, suite.Kinds...)
 	if len(writes) != 5 || len(accepted(writes)) != 5 {
-		t.Errorf("expected 3 writes of children and 2 of status, none of them refused; but the operator sent %d:%s",
-			len(writes), suite.Lines(writes))
+		t.Errorf("expected 3 writes of children and 2 of status, none of them refused; but the operator sent %s:%s",
+			suite.Count(len(writes), "write"), suite.Lines(writes))
 	}
 }
 

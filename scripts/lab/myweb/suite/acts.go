@@ -91,11 +91,11 @@ func (t *T) reactionTo(to act) string {
 		return "After that, the operator " + got
 	}
 	last := requests[len(requests)-1]
-	text := fmt.Sprintf("After that, the operator sent %d requests, the last: ", len(requests))
+	text := fmt.Sprintf("After that, the operator sent %d requests, the last: %s %s %s", len(requests), last.Verb,
+		last.FullResource(), last.Name)
 	if len(requests) == 1 {
-		text = "After that, the operator sent 1 request: "
+		text = fmt.Sprintf("After that, the operator sent 1 request: %s %s %s", last.Verb, last.FullResource(), last.Name)
 	}
-	text += last.Verb + " " + last.FullResource() + " " + last.Name
 	if !last.Open {
 		text += strings.TrimRight(fmt.Sprintf(" %d %s", last.Code, last.Effect), " ")
 	}

@@ -302,8 +302,16 @@ func (t *T) StaysQuiet(window time.Duration) {
 	mark := t.Mark()
 	t.Pause(window)
 	if writes := t.Writes(mark); len(writes) > 0 {
-		t.Unexpected(writes, "expected no write while nothing happens; but in %v the operator sent %d", window, len(writes))
+		t.Unexpected(writes, "expected no write while nothing happens; but in %v the operator sent %s", window, Count(len(writes), "write"))
 	}
+}
+
+// Count is a number with its noun.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Lines formats entries, each on a separate line, for the end of a message; of many, the first and the last.

@@ -55,8 +55,7 @@ func (t *T) WantStatus() {
 		if found.namespace != "" { // the evidence is there
 			t.Namespace, t.start = found.namespace, 0
 		}
-		t.fail(found.end, "expected status; but "+t.Operator.finding+": the checks that need it are skipped, the others "+
-			"judge the objects")
+		t.fail(found.end, "expected status; but "+t.Operator.finding+": a user cannot see that the MyWeb is served")
 		t.did, t.reaction = found.did, found.reaction
 		runtime.Goexit()
 	}
