@@ -103,6 +103,7 @@ export class Exercises {
   fail(sentence) {
     this.top.replaceChildren(element("p", { role: "alert" }, ...prose(sentence)));
     for (const part of [this.buttons, this.results, this.below]) part.replaceChildren();
+    delete this.buttons.dataset.exercise;
   }
 
   /**
@@ -112,7 +113,10 @@ export class Exercises {
   async show(task, progress) {
     const focused = document.activeElement instanceof HTMLButtonElement ? document.activeElement.textContent : "";
     this.top.replaceChildren(this.about(task));
-    this.buttons.replaceChildren(...actions.map((action) => this.button(task.id, action)));
+    if (this.buttons.dataset.exercise !== task.id) { // the others stay, and so does the focus
+      this.buttons.replaceChildren(...actions.map((action) => this.button(task.id, action)));
+      this.buttons.dataset.exercise = task.id;
+    }
     this.results.replaceChildren(this.result(task, progress));
     this.below.replaceChildren(this.commands(task), this.all(progress));
     this.showBeside(task);
