@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// initTime is how long an init container may take.
+// initTime limits the run of an init container.
 const initTime = time.Minute
 
 // isSidecar reports whether an init container runs as long as the pod does.
@@ -20,14 +20,14 @@ func isSidecar(c corev1.Container) bool {
 	return ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
 
-// hasProgram reports whether the program of a container is that of the main container, and thus the examined one: both
-// have the same image and the same command.
+// hasProgram reports whether a container runs the examined program: it has the image and the command of the main
+// container.
 func (w *workload) hasProgram(c corev1.Container) bool {
 	return c.Image == w.container.Image && len(c.Command) == len(w.container.Command) &&
 		(len(c.Command) == 0 || c.Command[0] == w.container.Command[0])
 }
 
-// initContainers are those that the lab runs before the program.
+// initContainers are the init containers that the lab runs before the program.
 func (w *workload) initContainers() (all []corev1.Container) {
 	for _, c := range w.template.Spec.InitContainers {
 		if !isSidecar(c) && w.hasProgram(c) {
@@ -37,7 +37,7 @@ func (w *workload) initContainers() (all []corev1.Container) {
 	return all
 }
 
-// leftOutContainers is a sentence about the containers that the lab does not run; empty when there are none.
+// leftOutContainers returns a sentence about the containers that the lab does not run, if there are any.
 func (w *workload) leftOutContainers() string {
 	var names []string
 	for _, c := range slices.Concat(w.template.Spec.InitContainers, w.template.Spec.Containers) {
@@ -53,7 +53,7 @@ func (w *workload) leftOutContainers() string {
 		strings.Join(names, ", "))
 }
 
-// shared is the folder of an empty volume that an init container fills; empty when there is none.
+// shared returns the folder of an empty volume that an init container mounts. The result is empty for other volumes.
 func (k *kubelet) shared(volume string) string {
 	for _, c := range k.initContainers() {
 		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) {

@@ -102,7 +102,7 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	}()
 	stop := t.supervise()
 	defer func() { _ = stop() }()   // the last line returns the error of a run without another
-	mark := t.fixture.Ledger.Mark() // an earlier write is for the sample of an earlier trial, if the samples have no namespace
+	mark := t.fixture.Ledger.Mark() // without a namespace, earlier writes are for the samples of earlier trials
 	if err := t.create(); err != nil {
 		return f, false, err
 	}

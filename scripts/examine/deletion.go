@@ -94,8 +94,8 @@ func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) 
 	return passed("nothing was created in %v after %s was gone", window, c), nil
 }
 
-// created are the requests that created an object, among some writes. A create that the API server answers with
-// AlreadyExists created nothing: with the policy orphan, the object is there.
+// created returns those writes that created an object. The API server answers a create of an existing object with
+// AlreadyExists: with the policy Orphan, the children still exist.
 func created(writes []ledger.Entry) []ledger.Entry {
 	return slices.DeleteFunc(writes, func(e ledger.Entry) bool {
 		return !e.Creates() || !slices.Contains(e.Served, http.StatusCreated)

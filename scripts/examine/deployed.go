@@ -21,15 +21,15 @@ import (
 	"example.com/operator-workshop/scripts/examine/fixture"
 )
 
-// An operator that reads its own pod finds it in the API server: the lab creates the Deployment of the manifests, and its
-// controllers create the pods, with owner references and on simulated nodes. A process of the lab then runs as one of the
-// pods, and no container does.
+// An operator can read its own pod from the API server: the lab creates the Deployment of the manifests, and Kubernetes'
+// controllers create the pods, with owner references and on simulated nodes. A process of the lab then stands for the
+// container of one pod.
 
-// placement are fields of a pod template by which a pod waits for a node that the lab does not have.
+// placement lists fields of a pod template with which a pod would wait for a node that the lab does not have.
 var placement = []string{"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName",
 	"runtimeClassName", "schedulingGates", "hostNetwork"}
 
-// deployed is the workload with a number of replicas, for the cluster of the lab.
+// deployed returns the workload with a number of replicas, without the fields of its placement.
 func (w *workload) deployed(replicas int) (*unstructured.Unstructured, error) {
 	u := w.object.DeepCopy()
 	for _, field := range placement {
@@ -41,7 +41,7 @@ func (w *workload) deployed(replicas int) (*unstructured.Unstructured, error) {
 	return u, unstructured.SetNestedField(u.Object, int64(replicas), "spec", "replicas")
 }
 
-// awaitPod makes the cluster create the pods of some replicas, and returns one that no process runs as.
+// awaitPod makes the cluster create the pods of some replicas, and returns a pod without a process.
 func (r *run) awaitPod(ctx context.Context, replicas int) (*corev1.Pod, error) {
 	w := r.target.workload
 	u, err := w.deployed(replicas)
@@ -75,7 +75,7 @@ func (r *run) awaitPod(ctx context.Context, replicas int) (*corev1.Pod, error) {
 	return free, err
 }
 
-// whyNoPod is the reason why a Deployment has no pods, when there is one.
+// whyNoPod returns a warning in the namespace, which may have the reason why the workload has no pod.
 func (r *run) whyNoPod(ctx context.Context) string {
 	w := r.target.workload
 	events, err := r.fixture.Kube.CoreV1().Events(w.namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
@@ -98,7 +98,7 @@ func (r *run) scale(ctx context.Context, replicas int) error {
 	return err
 }
 
-// giveBack removes the pod of a second replica from the cluster.
+// giveBack ends a second replica, and removes its pod from the cluster.
 func (r *run) giveBack(ctx context.Context, o *operator) {
 	o.Kill()
 	if o.self == nil || r.target.workload == nil {
@@ -110,8 +110,8 @@ func (r *run) giveBack(ctx context.Context, o *operator) {
 	_ = r.scale(ctx, 1)
 }
 
-// podOf is the pod of a replica in the API server; one that only the process knows when there are no manifests, or when
-// the cluster creates no pod.
+// podOf returns the pod of a replica, and whether the API server has this pod. Without manifests, or when the cluster
+// creates no pod, only the process knows the pod.
 func (r *run) podOf(ctx context.Context, name string, replicas int) (self *corev1.Pod, exists bool, err error) {
 	account := r.target.serviceAccount()
 	if err := r.fixture.EnsureServiceAccount(ctx, account); err != nil {
@@ -128,7 +128,7 @@ func (r *run) podOf(ctx context.Context, name string, replicas int) (self *corev
 	return r.target.unknownPod(name), false, nil
 }
 
-// unknownPod is a pod that the API server does not have.
+// unknownPod returns a pod that the API server does not have.
 func (t *target) unknownPod(name string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + rand.String(5), Namespace: t.home(),
 		UID: "00000000-0000-4000-8000-000000000001"}, Spec: corev1.PodSpec{NodeName: "node-0"},
@@ -139,7 +139,7 @@ func (t *target) unknownPod(name string) *corev1.Pod {
 	return p
 }
 
-// address is the IP address of a pod.
+// address returns the IP address of a pod.
 func address(p *corev1.Pod) netip.Addr {
 	if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && a.Is4() {
 		return a
@@ -147,7 +147,7 @@ func address(p *corev1.Pod) netip.Addr {
 	return fixture.PodAddress
 }
 
-// services are the names of the Services in the manifests that lead to the pod.
+// services returns the names of those Services in the manifests that select the pod.
 func (w *workload) services() (names []string) {
 	for _, u := range w.ofKinds("Service") {
 		var s corev1.Service

@@ -349,7 +349,7 @@ type keptField struct {
 	says string
 }
 
-// namesOf are the first fields, for a message of one line.
+// namesOf returns the names of the first fields, for a message of one line.
 func namesOf(kept []keptField) string {
 	const most = 3
 	var names []string

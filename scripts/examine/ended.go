@@ -95,8 +95,8 @@ var usageLine = regexp.MustCompile(`(?i)^\s*(usage( of)?\b|flags:|-{1,2}\w)`)
 // words are the most useful lines of a process: its first error, and the last lines.
 func words(p *fixture.Process) string { return usefulLines(p.Output()) }
 
-// usefulLines leaves out the program's help, and the traces of its log: those of a panic stay. The error is before the
-// help or, with some libraries, behind it.
+// usefulLines leaves out the program's help, and the stack traces of its log, except the trace of a panic. The error is
+// before the help or, with some libraries, behind it.
 func usefulLines(output string) string {
 	var all, help []string
 	panicked := strings.Contains(output, "panic")

@@ -75,7 +75,7 @@ func apiFaults(r *run) error {
 	return r.each("faults", all)
 }
 
-// each carries out those disturbances for which there is time.
+// each carries out disturbances until the time is over. With FAST=1, it carries out only the fast ones.
 func (r *run) each(what string, all []disturbance) error {
 	left := 0
 	for _, d := range all {

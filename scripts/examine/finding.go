@@ -130,8 +130,8 @@ var experiments = []experiment{
 		"Others set owner references and leave deletion to the garbage collector; a finalizer is for objects outside the " +
 		"cluster.", deletion},
 	{"ownership", "Names that are taken", 3,
-		"Two programs can want an object of the same name. Others look for the controller of an existing object, leave an " +
-			"object that they do not own, and report the conflict in the status.", ownership},
+		"Two programs can need an object with the same name. Others look for the controller of an existing object, do not " +
+			"change an object that they do not own, and report the conflict in the status.", ownership},
 	{"faults", "API faults", 10,
 		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
 			"with exponential backoff, for each object separately.", apiFaults},
@@ -148,8 +148,8 @@ var experiments = []experiment{
 		"A field that is accepted and ignored misleads its users. Others refuse it in the schema, or let it reach the " +
 			"children.", specChanges},
 	{"values", "Extreme values", 3,
-		"Users type zeros, empty texts and letters of all languages. Others refuse in the schema what they cannot do, and " +
-			"report the rest in the status.", extremeValues},
+		"Users type zeros, empty texts and letters of all languages. Others refuse in the schema a value that they cannot " +
+			"serve, and report any other problem in the status.", extremeValues},
 	{"upgrade", "Upgrade from the old program", 2,
 		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +
 			"image asks for it, because a changed template restarts all pods.", upgrade},

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
-// A past makes a sample that is ready now, and returns a resource version at which it was not.
+// A past makes a sample that is ready now, and returns a resource version at which the sample was not ready.
 type past struct {
 	name string
 	make func(t *trial) (version string, err error)
@@ -65,8 +65,8 @@ func (t *trial) beforeItsChildren() (string, error) {
 	return u.GetResourceVersion(), t.await(40 * time.Second)
 }
 
-// lags restarts the operator on an API server that knows an earlier version, and lets the server catch up. A list that
-// asks for the newest version is never stale.
+// lags restarts the operator on an API server that knows only an earlier version, and then lets the server catch up. A
+// list that asks for the newest version is never stale.
 func (t *trial) lags(p past) (Finding, error) {
 	version, err := p.make(t)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *trial) lags(p past) (Finding, error) {
 		return failed("it deleted what exists, by what it read of an earlier time: %s", strings.Join(lost, ", ")).
 			with(lines(t.writes(mark))...), nil
 	case len(twice) > 0:
-		return failed("it created what exists a second time: %s", strings.Join(twice, ", ")).with(lines(t.writes(mark))...), nil
+		return failed("it created objects a second time: %s", strings.Join(twice, ", ")).with(lines(t.writes(mark))...), nil
 	case stale.Load() == 0:
 		return passed("each of its lists asks for the newest version, so no server can answer it with an older one"), nil
 	}
@@ -131,7 +131,7 @@ func (t *trial) identities() (map[child]types.UID, error) {
 	return all, nil
 }
 
-// replaced are the objects of before that have been deleted, also if they were created again.
+// replaced returns the earlier objects that the operator has deleted, also if it has created them again.
 func (t *trial) replaced(before map[child]types.UID) (names []string, err error) {
 	now, err := t.identities()
 	if err != nil && !apierrors.IsNotFound(err) {

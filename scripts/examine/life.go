@@ -246,8 +246,8 @@ func rhythm(entries []ledger.Entry) (text string, period time.Duration) {
 	return text, period
 }
 
-// restart starts the operator over objects that are as they should be. A sample that makes progress long after it was
-// ready proves nothing, so restart looks at a failure once more without a restart.
+// restart starts the operator over objects in their desired state. After a failure, restart observes another sample for
+// the same time, without a restart of the operator: if that sample changes, too, the failure proves nothing.
 func restart(r *run) error {
 	return r.judge("a restarted operator writes nothing", func() (Finding, error) {
 		begin := time.Now()
@@ -269,19 +269,19 @@ func restart(r *run) error {
 	})
 }
 
-// progress says how the sample differs from the end of the undisturbed runs, long after it was ready; empty when it does
-// not.
+// progress returns how the sample, long after it was ready, differs from the end of the undisturbed runs. The result is
+// empty when nothing differs.
 func (t *trial) progress() string {
 	var different differenceError
 	if !errors.As(t.asUndisturbed(), &different) {
 		return ""
 	}
-	return "the sample made progress after it was ready, so the lab has learnt its end too early: name its last state in " +
-		"READY= (" + shortened(different[0], 200) + ")"
+	return "the sample made progress after it was ready, so the lab has learned its end state too early: name its last " +
+		"state in READY= (" + shortened(different[0], 200) + ")"
 }
 
-// restartsQuietly starts an operator that writes values of its process twice, because the second start shows a value that
-// comes back.
+// restartsQuietly starts the operator again, and twice if the operator writes values of its process: the second start
+// shows a value that comes back.
 func (t *trial) restartsQuietly() (Finding, error) {
 	if err := t.rest(); err != nil {
 		return Finding{}, err

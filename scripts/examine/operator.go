@@ -29,7 +29,7 @@ type operator struct {
 	fixture   *fixture.Fixture
 	user      *fixture.User
 	pod       string      // its name; empty when the program runs outside a pod
-	self      *corev1.Pod // outside a pod, what the downward API has
+	self      *corev1.Pod // the source of the downward API, also outside a pod
 	flags     []string    // that --help names
 	container container   // what the manifests say about it
 	port      int         // port of its webhooks; 0 for the usual port

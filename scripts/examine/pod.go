@@ -73,7 +73,7 @@ type container struct {
 	mounts    []pod.Mount
 }
 
-// findPod gives the operator its pod, and a service account with a token of this pod.
+// findPod gives the operator its pod, and the service account with a token that is bound to this pod.
 func (o *operator) findPod(ctx context.Context, r *run, name string) error {
 	replicas := 1
 	if r.operator != nil {
@@ -103,7 +103,7 @@ func (o *operator) readContainer(ctx context.Context, served bool) (err error) {
 	return nil
 }
 
-// read reads what the manifests say about the container of a workload.
+// read returns the environment, arguments and mounts that the manifests have for the container of a workload.
 func (o *operator) read(ctx context.Context, w *workload, served bool) (c container, err error) {
 	k := &kubelet{workload: w, ctx: ctx, fixture: o.fixture, self: o.self, served: served,
 		dir: filepath.Join(o.fixture.Dir, "volumes", o.user.Name)}
@@ -122,7 +122,7 @@ func (o *operator) inPod(args []string) (fixture.Program, error) {
 		o.metricsSettings(), o.certificates(fixture.CertDirInPod), args)), nil
 }
 
-// programIn describes the program of a container in the pod. There is no workload without manifests.
+// programIn describes the program of a container in the pod. Without manifests, the workload is nil.
 func (o *operator) programIn(w *workload, c container, args []string) fixture.Program {
 	in := o.fixture.Pod(o.user, o.pod)
 	in.Address = address(o.self)
@@ -138,8 +138,8 @@ func (o *operator) programIn(w *workload, c container, args []string) fixture.Pr
 		[]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, c.env, o.filled(o.target.Env))}
 }
 
-// awaitProbes returns when the startup probe and the readiness probe of the manifests succeed. The lab asks as a kubelet
-// does.
+// awaitProbes returns when the startup probe and the readiness probe of the manifests succeed. The lab calls them as a
+// kubelet does.
 func (o *operator) awaitProbes(ctx context.Context) error {
 	if o.target.workload == nil || o.pod == "" {
 		return nil
@@ -196,8 +196,8 @@ func (o *operator) ask(ctx context.Context, probe corev1.ProbeHandler) error {
 	return nil
 }
 
-// askHealth asks the service grpc.health.v1.Health of gRPC once: a message is 5 bytes and the fields, of which the
-// request has the name of a service, and the response the status SERVING.
+// askHealth calls grpc.health.v1.Health once, without a gRPC library. A message has 5 bytes and its fields: the request
+// has the name of a service, and the response must have the status SERVING.
 func (o *operator) askHealth(ctx context.Context, port int, service string) error {
 	message := []byte(nil)
 	if service != "" {
@@ -260,8 +260,8 @@ func (o *operator) freePort(inPod int) (int, error) {
 	return fixture.FreePort()
 }
 
-// alone are the arguments of an operator that runs once: those of its manifests. Without manifests it needs no leader
-// election.
+// alone returns further arguments for a single replica. An operator with manifests keeps its leader election. Another
+// operator needs no leader election.
 func (o *operator) alone() []string {
 	if o.pod != "" && o.target.workload != nil {
 		return nil

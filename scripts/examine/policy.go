@@ -25,7 +25,7 @@ func (t *trial) refuse(c child) (allow func(context.Context) error, err error) {
 	return t.forbid(c, refusal)
 }
 
-// refuseAtLength is refuse with a message that is longer than an event may be.
+// refuseAtLength is refuse with a message that is longer than the limit of an event.
 func (t *trial) refuseAtLength(c child) (allow func(context.Context) error, err error) {
 	return t.forbid(c, refusal+strings.Repeat(", and explains why", 100))
 }

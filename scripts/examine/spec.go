@@ -126,7 +126,7 @@ func (t *trial) jobsEnded(since time.Time) bool {
 	return slices.ContainsFunc(jobs.Items, func(j batchv1.Job) bool { return hasEnded(j, since.Truncate(time.Second)) })
 }
 
-// hasEnded reports whether a Job has ended, not before a time.
+// hasEnded reports whether a Job has ended at a time or after it.
 func hasEnded(j batchv1.Job, since time.Time) bool {
 	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue &&

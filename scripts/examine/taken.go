@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/examine/ledger"
 )
 
-// ownership creates an object with the name of a child before the sample, as another user or program does.
+// ownership creates, before the sample, an object with the name of a child, as another user or program might do.
 func ownership(r *run) error {
 	var all []disturbance
 	seen := map[schema.GroupVersionResource]bool{}
@@ -38,7 +38,7 @@ func ownership(r *run) error {
 	return r.each("names that are taken", all)
 }
 
-// bodyOf is the object that the operator sent to create a child in an undisturbed run; nil when the lab does not have it.
+// bodyOf returns the object that the operator sent to create a child in an undisturbed run, or nil if the lab has none.
 func (r *run) bodyOf(c child) map[string]any {
 	r.creationsMu.Lock()
 	defer r.creationsMu.Unlock()
@@ -50,7 +50,7 @@ func (r *run) bodyOf(c child) map[string]any {
 	return nil
 }
 
-// taken creates the sample while an object that is not the operator's has the name of a child.
+// taken creates the sample while an object that the operator does not own has the name of a child.
 func (t *trial) taken(c child, owned bool) (Finding, error) {
 	uid, remove, err := t.takeName(c, owned)
 	defer remove()
@@ -92,8 +92,8 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 	return passed("it stayed; %v; %s; %s", w, where, back), nil
 }
 
-// takeName creates an object with the name of a child, and with a field that has another value. Its owner is another
-// object, or none. The function removes what takeName has created.
+// takeName creates an object with the name of a child, with another value in one field, and with another owner or none.
+// The function remove deletes the objects that takeName has created.
 func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err error) {
 	const owner = "examine-owner"
 	owners := t.fixture.Kube.CoreV1().ConfigMaps(t.namespace)
@@ -135,8 +135,8 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 	return u.GetUID(), remove, nil
 }
 
-// reportsProblem looks for a report in the sample's status, and in events about the sample. A sample without a status need
-// not report anything.
+// reportsProblem looks for a report in the sample's status, and in events about the sample. A sample without a status in
+// the undisturbed runs need not report anything.
 func (t *trial) reportsProblem() (found bool, where string) {
 	if found, where = t.reports("already"); found {
 		return found, where

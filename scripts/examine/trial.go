@@ -219,9 +219,9 @@ func (t *trial) serve() error {
 	return t.await(40 * time.Second)
 }
 
-// rest creates the sample, and waits until the work for its creation is over: some operators write their status at
-// intervals of seconds. It first waits for the end of earlier trials' namespaces, which is an event for an operator that
-// watches namespaces.
+// rest creates the sample, and waits until the namespaces of earlier trials are deleted, because an operator that watches
+// namespaces reacts to these events. It then waits until the work for the creation is over: some operators write their
+// status at intervals of seconds.
 func (t *trial) rest() error {
 	if err := t.serve(); err != nil {
 		return err

@@ -141,11 +141,11 @@ func many(r *run) error {
 	return err
 }
 
-// idleFor is how long an operator writes nothing until the lab believes that it does not go on.
+// idleFor is the time without a write after which the lab assumes that the operator has stopped its work.
 const idleFor = 20 * time.Second
 
-// isIdle reports whether the operator does not go on, although the cluster has started all pods. A busy cluster, and an
-// operator that needs longer than the lab has time, prove nothing.
+// isIdle reports whether the operator has stopped its work, although the cluster has started all pods. A busy cluster
+// proves nothing, and neither does an operator that needs more time than the lab has.
 func (t *trial) isIdle(mark int, last time.Time) bool {
 	for _, e := range t.writes(mark) {
 		last = e.Start

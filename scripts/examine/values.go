@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// extremes are values at the border of what the type of a field allows: zero, huge, empty, long, and not ASCII.
+// extremes returns extreme values of the type of a field: zero, huge, empty, long, and not ASCII.
 func extremes(field map[string]any, was any) []any {
 	switch _, isEnum := field["enum"]; {
 	case isEnum:
@@ -33,7 +33,7 @@ func extremeValues(r *run) error {
 	spec, _, _ := unstructured.NestedMap(r.target.sample.Object, "spec")
 	all := slices.DeleteFunc(variations(nil, r.target.spec, spec, extremes), func(v variation) bool { return v.value == nil })
 	var allowed []variation
-	err := r.check("what the schema refuses", func(t *trial) (Finding, error) {
+	err := r.check("refused by the schema or a webhook", func(t *trial) (Finding, error) {
 		if err := t.serve(); err != nil {
 			return Finding{}, err
 		}
@@ -64,7 +64,7 @@ func extremeValues(r *run) error {
 	return r.each("extreme values", trials)
 }
 
-// survives sets one field to an extreme value, and then restores it. A quota bounds the pods of a huge number.
+// survives sets one field to an extreme value, and then restores it. A quota limits the pods for a huge number.
 func (t *trial) survives(v variation) (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err

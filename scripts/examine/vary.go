@@ -29,7 +29,7 @@ func (v variation) String() string {
 	return fmt.Sprintf("%s becomes %s", name, data)
 }
 
-// variations are changes of a spec, field by field, to some values; at is the path of a part of it.
+// variations returns changes of a spec, field by field, to values that a function chooses; at is the path of a part.
 func variations(at []string, schema, spec map[string]any, values func(field map[string]any, was any) []any) (
 	all []variation) {
 	properties, _, _ := unstructured.NestedMap(schema, "properties")
@@ -51,8 +51,8 @@ func variations(at []string, schema, spec map[string]any, values func(field map[
 	return all
 }
 
-// usual are at most two other values that a field may have. It skips lists and unset free strings, for which it knows no
-// sensible value.
+// usual returns at most two other values for a field. It returns none for lists and unset free strings, because it knows
+// no sensible value for them.
 func usual(field map[string]any, was any) (all []any) {
 	add := func(value any) {
 		if fmt.Sprint(value) != fmt.Sprint(was) && !slices.Contains(all, value) && len(all) < 2 {

@@ -56,7 +56,7 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 		return failed("%s was deleted meanwhile, and 40 s later: %v", c, err).with(lines(t.writes(mark))...), nil
 	}
 	back, writes := time.Since(begin).Seconds(), len(t.writes(mark))
-	// A list after the end may have brought the child back: only its next deletion shows that the operator watches again.
+	// A list after the end may have restored the child: only its next deletion shows that the operator watches again.
 	if err := t.watchesBack(); err != nil {
 		return Finding{}, err
 	}
@@ -72,7 +72,8 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 		"%.1f s", c, back, writes, time.Since(again).Seconds()), nil
 }
 
-// watchesBack waits until the operator has begun its watches again: it begins each after a short random pause.
+// watchesBack waits until the operator has begun its watches again. An operator begins each watch after a short random
+// pause.
 func (t *trial) watchesBack() error {
 	ctx, cancel := context.WithTimeout(t.ctx, 10*time.Second)
 	defer cancel()
@@ -145,7 +146,7 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	return passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds()), nil
 }
 
-// unwatched are the resources of children, among those of some reads, of which the operator has no open watch.
+// unwatched returns the resources of children that appear in some reads, and that the operator does not watch.
 func (t *trial) unwatched(reads []ledger.Entry) (names []string) {
 	for _, c := range t.children {
 		what := ledgerName(c)

@@ -32,7 +32,7 @@ export function find(selector, within = document) {
 }
 
 /**
- * Returns a text whose commands and names, between backticks, are code. Lines of source stay as they are.
+ * Returns a text in which the parts between backticks are code. Lines of source code stay as they are.
  * @param {string} text
  * @returns {(Node | string)[]}
  */

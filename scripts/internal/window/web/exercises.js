@@ -49,7 +49,7 @@ function cardOf(card, old) {
  * @property {import("./dom.js").Run} program runs the reader's program in its terminal
  * @property {(id: string) => void} replay
  * @property {() => void} back shows the exercises
- * @property {(progress: Progress) => void} progress receives the progress, each time it was read
+ * @property {(progress: Progress) => void} progress receives the progress after each reading
  */
 
 export class Exercises {
@@ -113,7 +113,7 @@ export class Exercises {
   async show(task, progress) {
     const focused = document.activeElement instanceof HTMLButtonElement ? document.activeElement.textContent : "";
     this.top.replaceChildren(this.about(task));
-    if (this.buttons.dataset.exercise !== task.id) { // the others stay, and so does the focus
+    if (this.buttons.dataset.exercise !== task.id) { // else the buttons stay, and so does the focus
       this.buttons.replaceChildren(...actions.map((action) => this.button(task.id, action)));
       this.buttons.dataset.exercise = task.id;
     }
@@ -150,7 +150,7 @@ export class Exercises {
     // The card of this run has more words than the code with which its command ended.
     const judged = task.card && Date.parse(task.card.time) > (this.began.get(task.id) ?? Infinity);
     const isRunning = state?.is === "running" || state?.is === "moved";
-    // A hint is done below a card that failed.
+    // The end of a hint needs no state beside the card of a check.
     if (state && !(state.is === "done" && task.card)) {
       showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
     }

@@ -1,6 +1,6 @@
 // @ts-check
-// Go's language server in the editor: completion, documentation, and the parameters of a call. Without the server, nothing
-// of this is there.
+// Go's language server in the editor: completion, documentation, and the parameters of a call. Without the server, the
+// editor has none of them.
 
 import { dial } from "./connection.js";
 import { activateHover, closeHoverTooltips, hasHoverTooltips, hoverTooltips, keymap, LSPClient, serverCompletion,
@@ -9,7 +9,7 @@ import { activateHover, closeHoverTooltips, hasHoverTooltips, hoverTooltips, key
 /** @typedef {import("./vendor/codemirror/codemirror.mjs").EditorView} EditorView */
 /** @typedef {import("./vendor/codemirror/codemirror.mjs").Extension} Extension */
 
-// The key F9 does what the pointer does: it shows the documentation of a name, until the reader goes on.
+// The key F9 shows the documentation of a name, as the pointer does, until the reader types or moves the cursor.
 const documentation = keymap.of([{ key: "F9", run: (/** @type {EditorView} */ view) => {
   activateHover(view, view.state.selection.main.head, 1, { until: (change) => change.docChanged || Boolean(change.selection) });
   return true;
@@ -20,7 +20,7 @@ const documentation = keymap.of([{ key: "F9", run: (/** @type {EditorView} */ vi
 
 /** @param {WebSocket} socket */
 function clientOf(socket) {
-  const quiet = () => true; // what gopls says about itself
+  const quiet = () => true; // ignores the messages of gopls about itself
   const client = new LSPClient({ timeout: 60_000, extensions: [serverCompletion(), hoverTooltips(), signatureHelp(), documentation],
     notificationHandlers: { "window/showMessage": quiet, "window/logMessage": quiet },
     initializationOptions: { linksInHover: false, diagnosticsTrigger: "Save" } });
@@ -38,7 +38,7 @@ function clientOf(socket) {
 }
 
 /**
- * Connects the editor of a file to gopls, as soon as gopls is there. Returns a function that ends the connection.
+ * Connects the editor of a file to gopls, as soon as gopls runs. Returns a function that ends the connection.
  * @param {string} id the exercise
  * @param {string} address the file
  * @param {(extension: Extension) => void} use puts an extension into the editor, in the place of the last one

@@ -1,16 +1,16 @@
 // @ts-check
-// Short lines of logs: the time, the level, the message and the values that matter.
+// Short log lines: the time, the level, the message, and the values that do not repeat others.
 
 const red = "\x1b[31m";
 const dim = "\x1b[2m";
 const plain = "\x1b[0m";
-// The fields in which controller-runtime repeats what a reader knows, or what another field says.
+// Fields of controller-runtime that repeat another field, or that a reader knows.
 const known = ["controller", "controllerGroup", "controllerKind", "reconcileID", "namespace", "name", "stacktrace"];
-// The beginning of a line of zap, in both of its forms, and of klog.
+// The beginning of a log line of zap, in both of its forms, or of klog.
 const begins = /^(?:\d{4}-\d\d-\d\dT\d\d:|\{"level":"|[IWEF]\d{4} \d\d:)/;
-// What a shell sends before the first line of a program.
+// Control sequences that a shell sends before the first line of a program.
 const control = /^(?:\x1b\[[\d;?]*[A-Za-z]|\r)*/;
-// A line in the trace that zap prints below an error: a function, or its place.
+// A line of the stack trace that zap prints below an error: a function, or its place in the source.
 const trace = /^(?:\t\S+:\d+|[\w./-]+\.[\w.*()[\]-]+)$/;
 
 /** Shortens the log lines in the output of a terminal, which arrives in pieces. */
@@ -31,7 +31,7 @@ export class Log {
   }
 
   /**
-   * Returns what is to be shown of a piece. It keeps the beginning of a log line until the line is complete.
+   * Returns the text to show for a piece. It keeps the beginning of a log line until the line is complete.
    * @param {BufferSource} piece
    */
   take(piece) {
@@ -44,7 +44,7 @@ export class Log {
     return lines.map((line) => this.line(line)).join("");
   }
 
-  /** Returns the beginning of a line whose end does not come. */
+  /** Returns the beginning of a line whose end has not arrived. */
   flush() {
     const rest = this.rest;
     this.rest = "";
@@ -112,7 +112,7 @@ function valuesOf(fields) {
 }
 
 /**
- * Returns a value as a reader writes it: an object of the API has a namespace and a name.
+ * Returns the text of a value: for an object of the API, its namespace and name.
  * @param {unknown} value
  */
 function textOf(value) {

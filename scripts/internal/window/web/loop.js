@@ -17,7 +17,7 @@ const cluster = "cluster";
 // How many arrows before and after the chosen arrow are drawn.
 const before = 240;
 const after = 60;
-// How long the column of a program stays after its last record, when the program has ended.
+// The time for which the column of an ended program stays after its last record.
 const keptAfterEnd = 60_000;
 
 export class Loop {

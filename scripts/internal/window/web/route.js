@@ -1,5 +1,5 @@
 // @ts-check
-// The route of 90 minutes as a checklist: a page is done when its reader has seen the end, an exercise when it passed.
+// The route of 90 minutes as a checklist: a page is done when its reader has seen its end, an exercise when it has passed.
 
 import { load } from "./connection.js";
 import { find, t } from "./dom.js";

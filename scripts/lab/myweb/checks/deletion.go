@@ -96,7 +96,7 @@ func noCreate(t *suite.T) {
 	}
 	t.Handled(withoutCreates)
 	wantNoCreates(t, mark)
-	t.ActOn(suite.Resource, "the finalizers were taken away from the deleted MyWebs")
+	t.ActOn(suite.Resource, "a user removed the finalizers of the deleted MyWebs")
 	for _, release := range releases {
 		t.Must(release(t.Context()), "take the finalizer away")
 	}
