@@ -102,8 +102,8 @@ func oneWrites(t *suite.T) {
 		t.Errorf("%s led, and did not write", leader.User.Name)
 	}
 	if writes := writesOf(t, other, mark); len(writes) > 0 {
-		t.Unexpected(writes, "expected that only %s writes, which leads; but %s sent %d", leader.User.Name, other.User.Name,
-			len(writes))
+		t.Unexpected(writes, "expected that only %s writes, which leads; but %s sent %s", leader.User.Name, other.User.Name,
+			suite.Count(len(writes), "write"))
 	}
 }
 

@@ -1,15 +1,21 @@
 package suite
 
 import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // certain is how long a program must wait after the event of an act before the lab knows that the program does not react
-// to it. A program that needs a processor does not wait, so a busy machine makes no program look idle.
-const certain = 500 * time.Millisecond
+// to it. A program that needs a processor does not wait, so a busy machine makes no program look idle. A program that
+// collects events for a longer time, by a timer, looks idle unless it reports status.
+const certain = time.Second
 
 // A waiting is the time since which an operator waits.
 type waiting struct {
@@ -30,10 +36,12 @@ func (w *waiting) isCertain(t *T) bool {
 	return time.Since(w.since) > certain && w.looks > int(certain/(2*fixture.Poll))
 }
 
-// waits reports whether the operator got the event of the last act, and now waits for a timer or for input: it sleeps, no
-// request is open, and no watch is without its first events. last is when it got an event or the answer to a request, in
-// any namespace, because it may handle one MyWeb after the other. When its last request was refused, it does not wait: it
-// tries again after a backoff.
+// waits reports whether the operator got the event of the last act, and now waits for a timer or for input: it sleeps, and
+// no request is open. It watches every resource that it has watched before, and no watch waits for its first events; after
+// the time of patience, the lab assumes that there are none. last is when it got an event or the answer to a request, in
+// any namespace, because it may handle one MyWeb after the other, and all its requests may share a rate limiter. When the
+// last request about an object failed, the operator does not wait: it tries again after a backoff. When another replica
+// sends requests, that replica may react.
 func (t *T) waits() (last time.Time, waits bool) {
 	user, l := t.Operator.User.Name, t.Fixture.Ledger
 	p := t.Operator.Process()
@@ -41,24 +49,34 @@ func (t *T) waits() (last time.Time, waits bool) {
 		return last, false
 	}
 	last = l.Delivered(user, "", "").Time
-	all, refused := t.Mine(0), false
-	all.Namespace = ""
-	for _, e := range l.Entries(all) {
+	watched, failed := map[string]bool{}, map[string]bool{}
+	for _, e := range l.Entries(t.deciding()) {
+		resource := e.FullResource()
 		switch {
-		case e.Verb == wire.Watch && e.Events > 0:
-			continue
-		case e.Verb == wire.Watch && time.Since(e.Start) > t.Operator.patience:
-			continue // it has no first events
-		case e.Open:
+		case e.User != user, e.Open && e.Verb != wire.Watch, e.Open && e.Events == 0 && time.Since(e.Start) <= t.Operator.patience:
 			return last, false
-		case e.Namespace == t.Namespace:
-			refused = !e.Accepted()
+		case e.Verb == wire.Watch:
+			watched[resource] = watched[resource] || e.Open
+		case (e.Namespace == "" || e.Namespace == t.Namespace) && !slices.Contains(ledger.Housekeeping, resource):
+			failed[resource+" "+e.Which()] = e.Code == 0 || e.Code >= http.StatusBadRequest
 		}
 		if end := e.Start.Add(e.Took); end.After(last) {
 			last = end
 		}
 	}
-	return last, !refused
+	watches := !slices.Contains(slices.Collect(maps.Values(watched)), false)
+	return last, watches && !slices.Contains(slices.Collect(maps.Values(failed)), true)
+}
+
+// deciding matches the requests that show whether the operator waits: those of the check, and earlier ones for all
+// namespaces, and earlier watches.
+func (t *T) deciding() ledger.Match {
+	return ledger.Match{Where: func(e ledger.Entry) bool {
+		if e.ID > t.start {
+			return strings.HasPrefix(e.User, t.Operator.User.Name)
+		}
+		return e.User == t.Operator.User.Name && (e.Namespace == "" || e.Verb == wire.Watch)
+	}}
 }
 
 // Handled returns when it is certain that the operator does nothing more about the last act, at most after a time.

@@ -2,6 +2,9 @@ package suite
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -48,27 +52,53 @@ func TestWhatIsCertain(t *testing.T) {
 	}
 	const waits, works = "exec sleep 300", "while :; do :; done"
 	gone := wire.Event{Type: "DELETED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check", Name: "web"}}
-	request := func(l *ledger.Ledger, namespace string, code int, ends bool) {
-		id := l.Begin("lab", wire.Request{Verb: wire.Create, Resource: ConfigMaps, Namespace: namespace, Name: "web"}, nil)
-		l.Change(id, func(e *ledger.Entry) { e.Code, e.Served = code, []int{code} })
-		if ends {
-			l.End(id)
+	type requests func(*ledger.Ledger)
+	send := func(user string, r wire.Request, code int, ends bool) requests {
+		return func(l *ledger.Ledger) {
+			id := l.Begin(user, r, nil)
+			l.Change(id, func(e *ledger.Entry) { e.Code, e.Served, e.Events = code, []int{code}, 1 })
+			if ends {
+				l.End(id)
+			}
 		}
 	}
+	both := func(all ...requests) requests {
+		return func(l *ledger.Ledger) {
+			for _, f := range all {
+				f(l)
+			}
+		}
+	}
+	create := wire.Request{Verb: wire.Create, Resource: ConfigMaps, Namespace: "check", Name: "web"}
+	service := wire.Request{Verb: wire.Create, Resource: Services, Namespace: "check", Name: "web"}
+	other := wire.Request{Verb: wire.Create, Resource: ConfigMaps, Namespace: "other", Name: "web"}
+	event := wire.Request{Verb: wire.Create, Group: "events.k8s.io", Resource: "events", Namespace: "check"}
+	list := wire.Request{Verb: wire.List, Resource: Services}
+	watch := wire.Request{Verb: wire.Watch, Resource: Services}
 	for name, test := range map[string]struct {
 		program string
 		event   bool
-		then    func(*ledger.Ledger)
+		then    requests
 		certain bool
 	}{
 		"it got the event and waits":              {waits, true, nil, true},
-		"it sent a request":                       {waits, true, func(l *ledger.Ledger) { request(l, "check", 201, true) }, true},
+		"it sent a request":                       {waits, true, send("lab", create, 201, true), true},
 		"it needs a processor":                    {works, true, nil, false},
 		"the event is on its way":                 {waits, false, nil, false},
-		"its request is not answered":             {waits, true, func(l *ledger.Ledger) { request(l, "check", 0, false) }, false},
-		"its request was refused":                 {waits, true, func(l *ledger.Ledger) { request(l, "check", 500, true) }, false},
-		"it has a request in another namespace":   {waits, true, func(l *ledger.Ledger) { request(l, "other", 0, false) }, false},
-		"the first events of a watch are to come": {waits, true, func(l *ledger.Ledger) { l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: Services}, nil) }, false},
+		"its request is not answered":             {waits, true, send("lab", create, 0, false), false},
+		"its request was refused":                 {waits, true, send("lab", create, 500, true), false},
+		"the answer to its request was lost":      {waits, true, send("lab", create, 0, true), false},
+		"its request was refused, then not":       {waits, true, both(send("lab", create, 500, true), send("lab", create, 201, true)), true},
+		"one of its requests was refused":         {waits, true, both(send("lab", create, 500, true), send("lab", service, 201, true)), false},
+		"its list was refused":                    {waits, true, both(send("lab", list, 500, true), send("lab", create, 201, true)), false},
+		"it has a request in another namespace":   {waits, true, send("lab", other, 0, false), false},
+		"it was refused in another namespace":     {waits, true, send("lab", other, 500, true), true},
+		"its event is not answered":               {waits, true, send("lab", event, 0, false), false},
+		"its event was refused":                   {waits, true, send("lab", event, 500, true), true},
+		"its watch has ended":                     {waits, true, send("lab", watch, 200, true), false},
+		"its watch has ended, the next is open":   {waits, true, both(send("lab", watch, 200, true), send("lab", watch, 200, false)), true},
+		"another replica sent a request":          {waits, true, send("lab-b", create, 201, true), false},
+		"the first events of a watch are to come": {waits, true, func(l *ledger.Ledger) { l.Begin("lab", watch, nil) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +134,37 @@ func TestWhatIsCertain(t *testing.T) {
 			gaveUp := strings.Contains(o.Reason, "it is back; but the operator sends nothing any more, and it is not")
 			if o.Verdict != outcome.Failed || gaveUp != test.certain {
 				t.Errorf("%s: %s", o.Verdict, o.Reason)
+			}
+		})
+	}
+}
+
+// TestWhatIsBeingDeleted lists the objects of a namespace, of which one may have a deletion timestamp.
+func TestWhatIsBeingDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		metadata string
+		deletes  bool
+	}{
+		"an object stays":                   {`{"name": "web"}`, false},
+		"an object waits for its finalizer": {`{"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				items := ""
+				if strings.HasSuffix(r.URL.Path, "/namespaces/check/configmaps") {
+					items = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": ` + test.metadata + `}`
+				}
+				fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [%s]}`, items)
+			}))
+			defer server.Close()
+			client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &T{Fixture: &fixture.Fixture{Dynamic: client}, Namespace: "check", ctx: t.Context()}
+			if c.deletes() != test.deletes {
+				t.Errorf("an object is being deleted: %t", !test.deletes)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
@@ -164,6 +165,16 @@ func (t *T) rollsOut() bool {
 	return err == nil && slices.ContainsFunc(all.Items, func(d appsv1.Deployment) bool { return RolledOut(&d) != nil })
 }
 
+// deletes reports whether the deletion of a MyWeb or of a child has begun and not ended. The operator may wait for its end.
+func (t *T) deletes() bool {
+	return slices.ContainsFunc(slices.Concat([]string{Resource}, Kinds), func(resource string) bool {
+		list, err := t.Objects(resource).List(t.ctx, metav1.ListOptions{})
+		return err == nil && slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool {
+			return u.GetDeletionTimestamp() != nil
+		})
+	})
+}
+
 // ownsChildren reports whether every existing child has the MyWeb as its controller.
 func (t *T) ownsChildren(web *Web) bool {
 	return !slices.ContainsFunc(Kinds, func(k string) bool {
@@ -182,15 +193,15 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 	begin, looks, last, w := time.Now(), 0, time.Duration(0), waiting{}
 	t.Eventually(what, within, func() error {
 		err := observe()
-		decided := !t.Operator.reports && w.isCertain(t)
+		sure := !t.Operator.reports && w.isCertain(t)
 		idle := t.idle(begin)
 		if looks++; idle < last {
 			looks = 0
 		}
 		// On a loaded machine each look takes longer, and so does the program.
 		last = idle
-		decided = decided || idle > patience && looks > int(patience/(2*fixture.Poll))
-		if err != nil && decided && !t.rollsOut() {
+		silent := idle > patience && looks > int(patience/(2*fixture.Poll))
+		if err != nil && (silent || sure && !t.deletes()) && !t.rollsOut() {
 			t.Fatalf("expected that %s; but the operator sends nothing any more, and %v", what, err)
 		}
 		return err
