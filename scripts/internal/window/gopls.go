@@ -229,8 +229,9 @@ func (l *languageServers) run(ctx context.Context, dir string, connection *webso
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
 	if inErr != nil || outErr != nil || cmd.Start() != nil {
+		died = ctx.Err() == nil
 		cancel()
-		return ctx.Err() == nil
+		return died
 	}
 	defer func() {
 		cancel() // it ends go commands that gopls has left

@@ -125,6 +125,14 @@ func TestGoplsEndsWithItsTab(t *testing.T) {
 	eventually(t, func() bool { return len(f.running()) == 0 })
 }
 
+func TestAGoplsThatCannotStartHasDied(t *testing.T) {
+	var l languageServers
+	l.open(Config{}, t.TempDir())
+	if died := l.run(t.Context(), filepath.Join(t.TempDir(), "missing"), nil, nil); !died {
+		t.Error("the window tries it again without end")
+	}
+}
+
 // cat is a program that answers each message with the same message.
 func TestTheEditorAsksOnlyAboutFilesOfItsFolder(t *testing.T) {
 	for message, refused := range map[string]bool{
