@@ -136,13 +136,21 @@ func TestAGoplsThatCannotStartHasDied(t *testing.T) {
 // cat is a program that answers each message with the same message.
 func TestTheEditorAsksOnlyAboutFilesOfItsFolder(t *testing.T) {
 	for message, refused := range map[string]bool{
-		`{"method": "initialize", "params": {"rootUri": null}}`:                                          false,
-		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/main.go"}}}`:        false,
-		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/../.state.yaml"}}}`: true,
-		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDERS/main.go"}}}`:     true,
-		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "file://host/main.go"}}}`: true,
-		`{"method": "initialize", "params": {"rootUri": "file:///etc"}}`:                                 true,
-		`{"method": "workspace/executeCommand", "params": {"command": "gopls.go_get_package"}}`:          true,
+		`{"method": "initialize", "params": {"rootUri": null}}`:                                                 false,
+		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/main.go"}}}`:               false,
+		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/../.state.yaml"}}}`:        true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDERS/main.go"}}}`:            true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "file://host/main.go"}}}`:        true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDER/x?/../../a.go"}}}`:       true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDER/x#/../../a.go"}}}`:       true,
+		`{"method": "initialize", "params": {"rootUri": "file:///etc"}}`:                                        true,
+		`{"method": "initialize", "params": {"workspaceFolders": [{"uri": "FOLDER"}]}}`:                         false,
+		`{"method": "initialize", "params": {"workspaceFolders": [{"uri": "FOLDER"}, {"uri": "file:///etc"}]}}`: true,
+		`{"method": "initialize", "params": {"initializationOptions": {"linksInHover": false}}}`:                false,
+		`{"method": "initialize", "params": {"initializationOptions": {"buildFlags": ["-toolexec=x"]}}}`:        true,
+		`{"id": 1, "error": {"code": -32601}}`:                                                                  false,
+		`{"id": 1, "result": [{"env": {"GOFLAGS": "x"}}]}`:                                                      true,
+		`{"method": "workspace/executeCommand", "params": {"command": "gopls.go_get_package"}}`:                 true,
 		`nothing`: true,
 	} {
 		f := start(t)
