@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/coder/websocket"
@@ -123,6 +125,24 @@ func TestGoplsEndsWithItsTab(t *testing.T) {
 	eventually(t, func() bool { return len(f.running()) == 1 }) // of the other tab
 	do(t, other, chromedp.Navigate("about:blank"))
 	eventually(t, func() bool { return len(f.running()) == 0 })
+}
+
+func TestADocumentationHasNoLinks(t *testing.T) {
+	ctx := start(t).browser(t)
+	for html, want := range map[string]string{
+		`<h2 id="a">A</h2><p>b <em>c</em><br></p><ul><li>d</li></ul>`:                      `<h2>A</h2><p>b <em>c</em><br></p><ul><li>d</li></ul>`,
+		`<pre><code class="go"><span id="a">x</span></code></pre>`:                         `<pre><code class="go"><span>x</span></code></pre>`,
+		`<p><a href="//a.test"><strong title="b">c</strong></a></p>`:                       `<p><strong>c</strong></p>`,
+		`<meta http-equiv="refresh" content="0;url=//a.test"><p>b<img src="//a.test"></p>`: `<p>b</p>`,
+		`a<form><script>1 < 2</script><svg><title>b</title></svg></form>`:                  `a1 &lt; 2b`,
+	} {
+		var is string
+		do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`import("/web/gopls.js").then(gopls => gopls.sanitize(%q))`, html), &is,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		if is != want {
+			t.Errorf("%s becomes %s", html, is)
+		}
+	}
 }
 
 func TestAGoplsThatCannotStartHasDied(t *testing.T) {
