@@ -38,7 +38,8 @@ export function sanitize(html) {
 /** @param {WebSocket} socket */
 function clientOf(socket) {
   const quiet = () => true; // ignores the messages of gopls about itself
-  const client = new LSPClient({ timeout: 60_000, sanitizeHTML: sanitize, extensions: [serverCompletion(), hoverTooltips(), signatureHelp(), documentation],
+  const client = new LSPClient({ timeout: 60_000, sanitizeHTML: sanitize,
+    extensions: [serverCompletion(), hoverTooltips(), signatureHelp(), documentation],
     notificationHandlers: { "window/showMessage": quiet, "window/logMessage": quiet },
     initializationOptions: { linksInHover: false, diagnosticsTrigger: "Save" } });
   /** @type {Map<(text: string) => void, (event: MessageEvent) => void>} */
