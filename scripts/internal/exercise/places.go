@@ -95,7 +95,7 @@ func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 	return all, nil
 }
 
-// imports returns the packages that a file imports. A text that is no Go imports none.
+// imports returns the packages that a file imports. For a text in another language it returns none.
 func imports(text string) (paths []string) {
 	parsed, _ := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly)
 	if parsed == nil {

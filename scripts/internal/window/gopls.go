@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,6 +35,9 @@ var goplsEnv = []string{"GOMEMLIMIT=1GiB", "GOFLAGS=-mod=readonly", "GOWORK=off"
 // goplsMethods are the messages that the editor sends to gopls. Others could make gopls run commands.
 var goplsMethods = []string{"initialize", "initialized", "$/cancelRequest", "textDocument/didOpen", "textDocument/didChange",
 	"textDocument/didClose", "textDocument/completion", "textDocument/hover", "textDocument/signatureHelp"}
+
+// goplsOptions are the options that the editor gives to gopls. Others could make gopls run a program.
+var goplsOptions = []string{"linksInHover", "diagnosticsTrigger"}
 
 // languageServers runs Go's language server, gopls: one process for each folder of exercises, while a tab shows a file of
 // the folder.
@@ -161,15 +165,16 @@ func receive(ctx context.Context, connection *websocket.Conn, dir string, messag
 	}
 }
 
-// checkMessage refuses a message that is not about a file in the folder.
+// checkMessage refuses a message that the editor does not send, or that is not about files in the folder.
 func checkMessage(message []byte, dir string) error {
 	var m struct {
-		Method string `json:"method"`
+		Method string          `json:"method"`
+		Result json.RawMessage `json:"result"`
 		Params struct {
-			RootURI      string `json:"rootUri"`
-			TextDocument struct {
-				URI string `json:"uri"`
-			} `json:"textDocument"`
+			RootURI               string         `json:"rootUri"`
+			WorkspaceFolders      []goplsFile    `json:"workspaceFolders"`
+			InitializationOptions map[string]any `json:"initializationOptions"`
+			TextDocument          goplsFile      `json:"textDocument"`
 		} `json:"params"`
 	}
 	if err := json.Unmarshal(message, &m); err != nil {
@@ -178,16 +183,31 @@ func checkMessage(message []byte, dir string) error {
 	if m.Method != "" && !slices.Contains(goplsMethods, m.Method) { // an answer has no method
 		return fmt.Errorf("the window does not pass on %s", m.Method)
 	}
-	for _, address := range []string{m.Params.RootURI, m.Params.TextDocument.URI} {
-		if address == "" {
-			continue
+	if m.Result != nil { // the editor answers that it cannot; an answer could set options
+		return errors.New("the window does not pass on a result")
+	}
+	for option := range m.Params.InitializationOptions {
+		if !slices.Contains(goplsOptions, option) {
+			return fmt.Errorf("the window does not pass on the option %s", option)
 		}
-		if parsed, err := url.Parse(address); err != nil || parsed.Scheme != "file" || parsed.Host != "" ||
-			!isBelow(dir, filepath.FromSlash(parsed.Path)) {
+	}
+	for _, file := range append(m.Params.WorkspaceFolders, goplsFile{m.Params.RootURI}, m.Params.TextDocument) {
+		if file.URI != "" && !file.isBelow(dir) {
 			return fmt.Errorf("the file is not in %s", filepath.Base(dir))
 		}
 	}
 	return nil
+}
+
+// A goplsFile is the address of a file or of a folder.
+type goplsFile struct {
+	URI string `json:"uri"`
+}
+
+// isBelow reports whether the file is in a folder. Its address is only a path: gopls and the window read it alike.
+func (f goplsFile) isBelow(dir string) bool {
+	parsed, err := url.Parse(f.URI)
+	return err == nil && f.URI == fileAddress(parsed.Path) && isBelow(dir, filepath.FromSlash(parsed.Path))
 }
 
 // serve waits for the turn of a tab, and lets gopls answer it. died means that gopls has ended by itself.
@@ -229,8 +249,9 @@ func (l *languageServers) run(ctx context.Context, dir string, connection *webso
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
 	if inErr != nil || outErr != nil || cmd.Start() != nil {
+		died = ctx.Err() == nil
 		cancel()
-		return ctx.Err() == nil
+		return died
 	}
 	defer func() {
 		cancel() // it ends go commands that gopls has left

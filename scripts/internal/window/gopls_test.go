@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/coder/websocket"
@@ -125,16 +127,50 @@ func TestGoplsEndsWithItsTab(t *testing.T) {
 	eventually(t, func() bool { return len(f.running()) == 0 })
 }
 
+func TestADocumentationHasNoLinks(t *testing.T) {
+	ctx := start(t).browser(t)
+	for html, want := range map[string]string{
+		`<h2 id="a">A</h2><p>b <em>c</em><br></p><ul><li>d</li></ul>`:                      `<h2>A</h2><p>b <em>c</em><br></p><ul><li>d</li></ul>`,
+		`<pre><code class="go"><span id="a">x</span></code></pre>`:                         `<pre><code class="go"><span>x</span></code></pre>`,
+		`<p><a href="//a.test"><strong title="b">c</strong></a></p>`:                       `<p><strong>c</strong></p>`,
+		`<meta http-equiv="refresh" content="0;url=//a.test"><p>b<img src="//a.test"></p>`: `<p>b</p>`,
+		`a<form><script>1 < 2</script><svg><title>b</title></svg></form>`:                  `a1 &lt; 2b`,
+	} {
+		var is string
+		do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`import("/web/gopls.js").then(gopls => gopls.sanitize(%q))`, html), &is,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		if is != want {
+			t.Errorf("%s becomes %s", html, is)
+		}
+	}
+}
+
+func TestAGoplsThatCannotStartHasDied(t *testing.T) {
+	var l languageServers
+	l.open(Config{}, t.TempDir())
+	if died := l.run(t.Context(), filepath.Join(t.TempDir(), "missing"), nil, nil); !died {
+		t.Error("the window tries it again without end")
+	}
+}
+
 // cat is a program that answers each message with the same message.
 func TestTheEditorAsksOnlyAboutFilesOfItsFolder(t *testing.T) {
 	for message, refused := range map[string]bool{
-		`{"method": "initialize", "params": {"rootUri": null}}`:                                          false,
-		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/main.go"}}}`:        false,
-		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/../.state.yaml"}}}`: true,
-		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDERS/main.go"}}}`:     true,
-		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "file://host/main.go"}}}`: true,
-		`{"method": "initialize", "params": {"rootUri": "file:///etc"}}`:                                 true,
-		`{"method": "workspace/executeCommand", "params": {"command": "gopls.go_get_package"}}`:          true,
+		`{"method": "initialize", "params": {"rootUri": null}}`:                                                 false,
+		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/main.go"}}}`:               false,
+		`{"method": "textDocument/hover", "params": {"textDocument": {"uri": "FOLDER/../.state.yaml"}}}`:        true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDERS/main.go"}}}`:            true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "file://host/main.go"}}}`:        true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDER/x?/../../a.go"}}}`:       true,
+		`{"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "FOLDER/x#/../../a.go"}}}`:       true,
+		`{"method": "initialize", "params": {"rootUri": "file:///etc"}}`:                                        true,
+		`{"method": "initialize", "params": {"workspaceFolders": [{"uri": "FOLDER"}]}}`:                         false,
+		`{"method": "initialize", "params": {"workspaceFolders": [{"uri": "FOLDER"}, {"uri": "file:///etc"}]}}`: true,
+		`{"method": "initialize", "params": {"initializationOptions": {"linksInHover": false}}}`:                false,
+		`{"method": "initialize", "params": {"initializationOptions": {"buildFlags": ["-toolexec=x"]}}}`:        true,
+		`{"id": 1, "error": {"code": -32601}}`:                                                                  false,
+		`{"id": 1, "result": [{"env": {"GOFLAGS": "x"}}]}`:                                                      true,
+		`{"method": "workspace/executeCommand", "params": {"command": "gopls.go_get_package"}}`:                 true,
 		`nothing`: true,
 	} {
 		f := start(t)

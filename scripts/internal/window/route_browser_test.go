@@ -44,6 +44,8 @@ func TestTheRouteIsAChecklist(t *testing.T) {
 	f := start(t)
 	ctx := f.browser(t)
 	says(t, ctx, "#route summary", "90 minutes: 0 of 2 done")
+	do(t, ctx, chromedp.Evaluate(`localStorage.setItem("workshop route", "of another program")`, nil), chromedp.Reload())
+	says(t, ctx, "#route summary", "90 minutes: 0 of 2 done")
 	do(t, ctx, chromedp.ScrollIntoView("#below"))
 	says(t, ctx, "#route summary", "1 of 2 done")
 	do(t, ctx, chromedp.Reload())

@@ -119,6 +119,7 @@ func TestALogLineIsShort(t *testing.T) {
 sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller[...]).Start.func2.2
 	/go/pkg/mod/sigs.k8s.io/controller-runtime@v0.25.2/pkg/internal/controller/controller.go:312
 {"level":"info","ts":"2026-11-28T12:00:03Z","logger":"x","msg":"Synced","count":2}
+{"level":"info","ts":"2026-11-28T12:00:03Z","msg":"a\u001b[2Jb","c\r":"d\ne\u009b6n","f":["\u007f"]}
 I1128 12:00:04.123456   12345 main.go:58] "created" myweb="default/web"
 not a log line: {"level": 1}
 `)
@@ -127,6 +128,7 @@ not a log line: {"level": 1}
 	waitForText(t, ctx, `12:00:01 INFO  Starting Controller
 12:00:02 ERROR Reconciler error MyWeb=default/web error=no "x"
 12:00:03 INFO  Synced count=2
+12:00:03 INFO  a\u001b[2Jb c\u000d=d\u000ae\u009b6n f=["\u007f"]
 12:00:04 INFO  "created" myweb="default/web"
 not a log line: {"level": 1}
 2026-11-28T12:00:05Z    INFO    unended`)

@@ -18,10 +18,28 @@ const documentation = keymap.of([{ key: "F9", run: (/** @type {EditorView} */ vi
   return false;
 } }]);
 
+// The elements of a documentation that the editor shows, as tagName has them for HTML.
+const shown = ["P", "PRE", "CODE", "SPAN", "UL", "OL", "LI", "EM", "STRONG", "BR", "HR", "H1", "H2", "H3", "H4", "H5", "H6"];
+
+/**
+ * Returns HTML that only has shown elements, with their attribute class. Its text may be a comment in a dependency, which
+ * could lead the page elsewhere.
+ * @param {string} html
+ */
+export function sanitize(html) {
+  const { body } = new DOMParser().parseFromString(html, "text/html");
+  for (const element of body.querySelectorAll("*")) {
+    if (!shown.includes(element.tagName)) element.replaceWith(...element.childNodes);
+    for (const { name } of [...element.attributes]) if (name !== "class") element.removeAttribute(name);
+  }
+  return body.innerHTML;
+}
+
 /** @param {WebSocket} socket */
 function clientOf(socket) {
   const quiet = () => true; // ignores the messages of gopls about itself
-  const client = new LSPClient({ timeout: 60_000, extensions: [serverCompletion(), hoverTooltips(), signatureHelp(), documentation],
+  const client = new LSPClient({ timeout: 60_000, sanitizeHTML: sanitize,
+    extensions: [serverCompletion(), hoverTooltips(), signatureHelp(), documentation],
     notificationHandlers: { "window/showMessage": quiet, "window/logMessage": quiet },
     initializationOptions: { linksInHover: false, diagnosticsTrigger: "Save" } });
   /** @type {Map<(text: string) => void, (event: MessageEvent) => void>} */

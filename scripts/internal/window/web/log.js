@@ -61,9 +61,9 @@ export class Log {
     if (!short) return line;
     this.shortened = true;
     this.inTrace = short.level === "ERROR";
-    const values = short.values.map(([name, value]) => ` ${dim}${name}=${plain}${value}`).join("");
-    const level = short.level === "ERROR" ? `${red}ERROR${plain}` : short.level.padEnd(5);
-    return `${before}${dim}${short.time}${plain} ${level} ${short.message}${values}${line.slice(before.length + text.length)}`;
+    const values = short.values.map(([name, value]) => ` ${dim}${visible(name)}=${plain}${visible(value)}`).join("");
+    const level = short.level === "ERROR" ? `${red}ERROR${plain}` : visible(short.level).padEnd(5);
+    return `${before}${dim}${short.time}${plain} ${level} ${visible(short.message)}${values}${line.slice(before.length + text.length)}`;
   }
 }
 
@@ -89,6 +89,15 @@ function shortOf(line) {
   if (!fields || !time) return undefined;
   const { level, ts, logger, caller, msg, ...values } = fields;
   return { time, level: String(level).toUpperCase(), message: String(msg), values: valuesOf(values) };
+}
+
+/**
+ * Writes the control characters of a text as JSON does. A user of the cluster may have chosen the text, and the terminal
+ * would obey them.
+ * @param {string} text
+ */
+function visible(text) {
+  return text.replace(/[\x00-\x1f\x7f-\x9f]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /**

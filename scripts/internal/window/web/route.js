@@ -4,7 +4,19 @@
 import { load } from "./connection.js";
 import { find, t } from "./dom.js";
 
-const key = "route";
+const key = "workshop route";
+
+/**
+ * Returns the pages that were read.
+ * @returns {Set<string>}
+ */
+function pagesRead() {
+  try {
+    return new Set(JSON.parse(localStorage.getItem(key) ?? "[]"));
+  } catch { // another program of this address has written it
+    return new Set();
+  }
+}
 
 export class Route {
   /**
@@ -17,7 +29,7 @@ export class Route {
     /** @type {HTMLElement[]} */
     this.steps = [...place.querySelectorAll("li")];
     /** @type {Set<string>} the pages that were read */
-    this.read = new Set(JSON.parse(localStorage.getItem(key) ?? "[]"));
+    this.read = pagesRead();
     /** @type {Set<string>} */
     this.passed = new Set();
     for (const { dataset } of this.steps) if (dataset.page === page) this.follow(page, dataset.until ?? "");
