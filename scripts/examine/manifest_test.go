@@ -176,6 +176,40 @@ func TestContainers(t *testing.T) {
 	}
 }
 
+// TestVolumesStayInTheirFolder has a volume and a mount whose paths lead out of the lab's folder.
+func TestVolumesStayInTheirFolder(t *testing.T) {
+	lab := t.TempDir()
+	item := corev1.DownwardAPIVolumeFile{Path: "file", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}
+	for name, test := range map[string]struct{ volume, subPath, say string }{
+		"a volume's name":  {"../outside", "", "the volume ../outside: its name is not valid"},
+		"a path in a file": {"data", "../../outside/file", ""},
+	} {
+		for _, shared := range []bool{false, true} {
+			k := kubelet{workload: &workload{}, dir: filepath.Join(lab, "volumes"), self: &corev1.Pod{}}
+			volume := corev1.Volume{Name: test.volume}
+			volume.DownwardAPI = &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{item}}
+			k.container.VolumeMounts = []corev1.VolumeMount{{Name: test.volume, SubPath: test.subPath, MountPath: "/data"}}
+			if shared {
+				volume.VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+				k.template.Spec.InitContainers = []corev1.Container{k.container}
+			}
+			k.template.Spec.Volumes = []corev1.Volume{volume}
+			mounts, err := k.mounts()
+			if test.say == "" && err != nil || test.say != "" && (err == nil || !strings.Contains(err.Error(), test.say)) {
+				t.Errorf("%s: %v, want %q", name, err, test.say)
+			}
+			for _, m := range mounts {
+				if !strings.HasPrefix(m.Source, filepath.Join(k.dir, "data")) {
+					t.Errorf("%s: the pod shows %s", name, m.Source)
+				}
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(lab, "outside")); err == nil {
+		t.Error("a folder was made outside of the volumes")
+	}
+}
+
 // TestNamedFiles has settings with paths: a pod shows the files, and no folder.
 func TestNamedFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/pod"
@@ -69,6 +71,9 @@ func (k *kubelet) must(kind, name string, optional *bool) (map[string][]byte, er
 func (k *kubelet) mounts() (all []pod.Mount, err error) {
 	volumes := map[string]corev1.Volume{}
 	for _, v := range k.template.Spec.Volumes {
+		if wrong := validation.IsDNS1123Label(v.Name); len(wrong) > 0 { // no API server has looked at the manifest
+			return nil, fmt.Errorf("the volume %s: its name is not valid: %s", v.Name, strings.Join(wrong, "; "))
+		}
 		volumes[v.Name] = v
 	}
 	for _, m := range k.container.VolumeMounts {
@@ -76,10 +81,11 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 			continue // each pod of the lab has it
 		}
 		if source := k.shared(m.Name); source != "" && volumes[m.Name].EmptyDir != nil {
-			if err := os.MkdirAll(filepath.Join(source, m.SubPath), 0o700); err != nil {
+			source = inFolder(source, m.SubPath)
+			if err := os.MkdirAll(source, 0o700); err != nil {
 				return nil, err
 			}
-			all = append(all, pod.Mount{Source: filepath.Join(source, m.SubPath), Target: m.MountPath, Writable: !m.ReadOnly})
+			all = append(all, pod.Mount{Source: source, Target: m.MountPath, Writable: !m.ReadOnly})
 			continue
 		}
 		source, err := k.volume(volumes[m.Name])
@@ -87,7 +93,7 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 			return nil, fmt.Errorf("the volume %s: %w", m.Name, err)
 		}
 		if m.SubPath != "" && source != "" {
-			source = filepath.Join(source, m.SubPath)
+			source = inFolder(source, m.SubPath)
 		}
 		all = append(all, pod.Mount{Source: source, Target: m.MountPath})
 	}
@@ -125,12 +131,15 @@ func (k *kubelet) volume(v corev1.Volume) (dir string, err error) {
 		files, filesErr := k.project(source)
 		err = errors.Join(err, filesErr)
 		for name, content := range files {
-			file := filepath.Join(dir, filepath.Clean("/"+name))
+			file := inFolder(dir, name)
 			err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, content, 0o600))
 		}
 	}
 	return dir, err
 }
+
+// inFolder joins a folder and a path of the manifest, which cannot leave the folder by "..".
+func inFolder(dir, path string) string { return filepath.Join(dir, filepath.Clean("/"+path)) }
 
 // isCertificate reports whether the lab makes the certificate in a Secret: cert-manager would make it, or something else
 // that the lab's cluster does not have.
