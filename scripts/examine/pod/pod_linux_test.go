@@ -227,7 +227,7 @@ func TestAProgramSeesAPodAndNothingOfTheMachine(t *testing.T) {
 	const inPod = "/var/run/secrets/kubernetes.io/serviceaccount"
 	p := usual
 	p.Mounts = []Mount{{Source: filepath.Dir(token), Target: inPod}, {Target: "/cache"}}
-	read := []string{secret, dir, home, folder, "/tmp", "/root", "/home", old, inPod + "/token", "/etc/shadow", "/sys",
+	read := []string{secret, dir, home, folder, "/tmp", "/root", "/home", "/", inPod + "/token", "/etc/shadow", "/sys",
 		"/proc/1/root", "/proc/1/environ"}
 	v := viewOf(t, p, "READ="+strings.Join(read, " "), "WRITE=/file /tmp/file /cache/file "+inPod+"/token /usr/file "+
 		"/proc/sys/kernel/hostname /proc/sys/net/ipv4/ip_unprivileged_port_start /proc/self/comm /dev/null")
@@ -237,6 +237,10 @@ func TestAProgramSeesAPodAndNothingOfTheMachine(t *testing.T) {
 	if slices.ContainsFunc(v.Env, func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG") }) || len(v.Env) != 4 {
 		t.Errorf("environment %q", v.Env)
 	}
+	if strings.Contains(v.Reads["/"], ".machine") {
+		t.Errorf("it sees %s in /", v.Reads["/"])
+	}
+	delete(v.Reads, "/")
 	delete(v.Reads, "/tmp") // the folder of this test program
 	if self := strings.TrimSuffix(v.Reads[folder], " "); self != "" {
 		t.Errorf("it sees %s in %s", self, folder)
@@ -269,6 +273,29 @@ func TestAReadOnlyRoot(t *testing.T) {
 	v := viewOf(t, p, "WRITE=/file /tmp/file /etc/hosts /cache/file")
 	if !v.Writes["/cache/file"] || v.Writes["/file"] || v.Writes["/tmp/file"] || v.Writes["/etc/hosts"] {
 		t.Errorf("it wrote %v", v.Writes)
+	}
+}
+
+// TestAMountDoesNotReachTheMachine has a target that was the place of the machine's folders, and a link to it in a folder
+// that a program before has written.
+func TestAMountDoesNotReachTheMachine(t *testing.T) {
+	machine, source, written := t.TempDir(), filepath.Join(t.TempDir(), "source"), t.TempDir()
+	file := filepath.Join(machine, "file")
+	if err := errors.Join(os.WriteFile(file, []byte("kept"), 0o600), os.WriteFile(source, []byte("new"), 0o600),
+		os.Symlink("/.machine"+machine, filepath.Join(written, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"/.machine" + file, "/written/link/file"} {
+		p := usual
+		p.Mounts = []Mount{{Source: written, Target: "/written", Writable: true},
+			{Source: source, Target: "/.machine" + machine + "/new"}, {Source: source, Target: target}}
+		viewOf(t, p)
+		if _, err := os.Stat(filepath.Join(machine, "new")); err == nil {
+			t.Error("a mount made a file of the machine")
+		}
+		if data, err := os.ReadFile(file); err != nil || string(data) != "kept" {
+			t.Errorf("%s: the file of the machine has %q, %v", target, data, err)
+		}
 	}
 }
 
@@ -445,7 +472,7 @@ func TestAMountThatDoesNotExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Wait() }()
-	if _, err := r.Run(); err == nil || !strings.Contains(err.Error(), "show /no/such/file: ") {
+	if _, err := r.Run(); err == nil || !strings.Contains(err.Error(), "show /no/such/file: stat /no/such/file: ") {
 		t.Errorf("%v", err)
 	}
 }

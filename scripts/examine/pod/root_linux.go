@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -19,10 +20,13 @@ var (
 	devices = []string{"null", "zero", "full", "random", "urandom"}
 )
 
+// old is where the new root has the folders of the machine until it is complete. No mount and no link can name a path
+// below old, because its name is random.
+var old = "/.machine-" + rand.Text()
+
 const (
-	// base is where the new root is made. The folder of the machine comes back below old, and goes with it.
+	// base is where the new root is made.
 	base = "/tmp"
-	old  = "/.machine"
 	// size is what the program may write to the root, and to each empty folder. Both are in memory.
 	size = "256m"
 )
@@ -46,7 +50,7 @@ func makeRoot(p Pod, program Program) error {
 		return fmt.Errorf("change the root: %w", err)
 	}
 	if err := fill(p, program); err != nil {
-		return err
+		return errors.New(strings.ReplaceAll(err.Error(), old, "")) // a message has the path on the machine
 	}
 	if err := errors.Join(unix.Unmount(old, unix.MNT_DETACH), os.Remove(old)); err != nil {
 		return fmt.Errorf("leave the files of the machine: %w", err)
