@@ -75,7 +75,11 @@ func (o *operator) initialize(ctx context.Context, served bool) error {
 		if err != nil {
 			return fmt.Errorf("the init container %s: %w", c.Name, err)
 		}
-		p, err := o.fixture.Run(o.programIn(&one, described, described.args))
+		program, err := o.programIn(&one, described, described.args)
+		if err != nil {
+			return fmt.Errorf("the init container %s: %w", c.Name, err)
+		}
+		p, err := o.fixture.Run(program)
 		if err != nil {
 			return fmt.Errorf("the init container %s: %w", c.Name, err)
 		}

@@ -210,6 +210,42 @@ func TestVolumesStayInTheirFolder(t *testing.T) {
 	}
 }
 
+// TestALinkInASharedVolume has a link that an init container made in a volume, to a folder outside of it and in it.
+func TestALinkInASharedVolume(t *testing.T) {
+	lab, outside := t.TempDir(), t.TempDir()
+	for to, allowed := range map[string]bool{outside: false, "../../..": false, "real": true} {
+		k := kubelet{workload: &workload{}, dir: filepath.Join(lab, "volumes")}
+		k.template.Spec.Volumes = []corev1.Volume{{Name: "data",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		k.container.VolumeMounts = []corev1.VolumeMount{{Name: "data", SubPath: "sub", MountPath: "/data"}}
+		k.template.Spec.InitContainers = []corev1.Container{k.container}
+		before, err := k.mounts() // it makes the folder sub
+		if err := errors.Join(err, stay(k.dir, before)); err != nil {
+			t.Fatal(err)
+		}
+		volume := filepath.Join(k.dir, "data")
+		if err := errors.Join(os.Remove(filepath.Join(volume, "sub")), os.MkdirAll(filepath.Join(volume, "real"), 0o700),
+			os.Symlink(to, filepath.Join(volume, "sub"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := stay(k.dir, before); (err == nil) != allowed || err != nil && !strings.Contains(err.Error(), "the mount /data: ") {
+			t.Errorf("a link to %s: %v", to, err)
+		}
+		k.container.VolumeMounts[0].SubPath = "sub/new"
+		if _, err := k.mounts(); (err == nil) != allowed || err != nil && !strings.Contains(err.Error(), "the mount /data: ") {
+			t.Errorf("a new folder below a link to %s: %v", to, err)
+		}
+		if err := os.RemoveAll(k.dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{lab, outside} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+			t.Errorf("it made %v outside of the volume, %v", entries, err)
+		}
+	}
+}
+
 // TestNamedFiles has settings with paths: a pod shows the files, and no folder.
 func TestNamedFiles(t *testing.T) {
 	dir := t.TempDir()

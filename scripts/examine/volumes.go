@@ -81,11 +81,10 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 			continue // each pod of the lab has it
 		}
 		if source := k.shared(m.Name); source != "" && volumes[m.Name].EmptyDir != nil {
-			source = inFolder(source, m.SubPath)
-			if err := os.MkdirAll(source, 0o700); err != nil {
-				return nil, err
+			if err := makeFolder(source, m.SubPath); err != nil {
+				return nil, fmt.Errorf("the mount %s: %w", m.MountPath, err)
 			}
-			all = append(all, pod.Mount{Source: source, Target: m.MountPath, Writable: !m.ReadOnly})
+			all = append(all, pod.Mount{Source: inFolder(source, m.SubPath), Target: m.MountPath, Writable: !m.ReadOnly})
 			continue
 		}
 		source, err := k.volume(volumes[m.Name])
@@ -140,6 +139,40 @@ func (k *kubelet) volume(v corev1.Volume) (dir string, err error) {
 
 // inFolder joins a folder and a path of the manifest, which cannot leave the folder by "..".
 func inFolder(dir, path string) string { return filepath.Join(dir, filepath.Clean("/"+path)) }
+
+// makeFolder makes a folder in a volume. It follows no link that a container has made to a place outside the volume.
+func makeFolder(volume, path string) error {
+	if err := os.MkdirAll(volume, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.MkdirAll(inFolder(".", path), 0o700)
+}
+
+// stay returns an error when a mount of a folder below dir shows a file outside dir. A container can replace a folder of
+// a shared volume by a link, which the mount of a subPath in the next container would follow (CVE-2017-1002101).
+func stay(dir string, mounts []pod.Mount) error {
+	for _, m := range mounts {
+		if !isBelow(dir, m.Source) {
+			continue
+		}
+		top, topErr := filepath.EvalSymlinks(dir)
+		source, err := filepath.EvalSymlinks(m.Source)
+		if err := errors.Join(topErr, err); err != nil {
+			return fmt.Errorf("the mount %s: %w", m.Target, err)
+		}
+		if !isBelow(top, source) {
+			return fmt.Errorf("the mount %s: a link leads out of the pod's volumes, to %s", m.Target, source)
+		}
+	}
+	return nil
+}
+
+func isBelow(dir, path string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }
 
 // isCertificate reports whether the lab makes the certificate in a Secret: cert-manager would make it, or something else
 // that the lab's cluster does not have.
