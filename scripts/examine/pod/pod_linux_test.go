@@ -156,6 +156,16 @@ var usual = Pod{Name: "operator-5d4b9", Address: netip.MustParseAddr("10.244.0.7
 
 func start(t *testing.T, p Pod, program string, env ...string) *running {
 	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startAt(t, self, p, program, env...)
+}
+
+// startAt is start for a program with the given path.
+func startAt(t *testing.T, path string, p Pod, program string, env ...string) *running {
+	t.Helper()
 	if err := Check(); err != nil {
 		t.Skip("this system allows no pods: ", err)
 	}
@@ -164,13 +174,9 @@ func start(t *testing.T, p Pod, program string, env ...string) *running {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	env = append(env, "PROGRAM="+program, "KUBERNETES_SERVICE_HOST="+p.Server.Addr().String())
 	r := &running{network: n, output: new(bytes.Buffer)}
-	if r.Process, err = New(p, Program{Path: self, Args: []string{self}, Env: env, Dir: "/"}, inner); err != nil {
+	if r.Process, err = New(p, Program{Path: path, Args: []string{path}, Env: env, Dir: "/"}, inner); err != nil {
 		t.Fatal(err)
 	}
 	r.Stdout, r.Stderr = r.output, r.output
@@ -318,6 +324,26 @@ func TestAFolderAboveTheProgram(t *testing.T) {
 	p.Mounts = []Mount{{Source: t.TempDir(), Target: filepath.Dir(self), Writable: true}}
 	for range 2 {
 		viewOf(t, p)
+	}
+}
+
+// TestLinksOnTheMachine has a program and a mount below a folder that is a link.
+func TestLinksOnTheMachine(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, source := filepath.Join(t.TempDir(), "link"), t.TempDir()
+	data := filepath.Join(filepath.Dir(link), "data")
+	if err := errors.Join(os.Symlink(filepath.Dir(self), link), os.Symlink(source, data),
+		os.WriteFile(filepath.Join(source, "file"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p := usual
+	p.Mounts = []Mount{{Source: data, Target: "/data"}}
+	end, output := startAt(t, filepath.Join(link, filepath.Base(self)), p, "look", "READ=/data").ended(t)
+	if end != (End{}) || !strings.Contains(output, `{"/data":"file "}`) {
+		t.Errorf("%+v, %s", end, output)
 	}
 }
 
