@@ -156,6 +156,33 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestExecProbes calls programs that the pod has, and a program that only the image has.
+func TestExecProbes(t *testing.T) {
+	if err := pod.Check(); err != nil {
+		t.Skip("this system allows no pods: ", err)
+	}
+	p, err := supervisor.Start(supervisor.Command{Path: "/bin/sleep", Args: []string{"600"}, Dir: "/",
+		Env: []string{"PATH=/usr/bin:/bin"}, Output: io.Discard, Pod: fixture.EmptyPod("probed")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	o := &operator{target: &target{workload: &workload{}}}
+	o.Began(&fixture.Process{Process: p})
+	if l, err := p.Network().Listener(); err != nil {
+		t.Fatal(err)
+	} else {
+		defer l.Close()
+	}
+	for command, succeeds := range map[string]bool{"true": true, "false": false, "/grpc_health_probe": true,
+		"cat /no/such/file": false} {
+		err := o.ask(t.Context(), corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: strings.Fields(command)}})
+		if (err == nil) != succeeds {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
 func TestContainers(t *testing.T) {
 	target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: manifest}}
 	if err := target.readManifest(); err != nil {

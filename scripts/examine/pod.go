@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -195,7 +196,11 @@ func (o *operator) ask(ctx context.Context, probe corev1.ProbeHandler) error {
 		if own := o.target.workload.container.Command; len(own) > 0 && command[0] == own[0] {
 			command[0] = o.program
 		}
-		return o.Process().Network().Exec(command)
+		err := o.Process().Network().Exec(command)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the image has this program, and the lab has no image
+		}
+		return err
 	case probe.GRPC != nil:
 		return o.askHealth(ctx, int(probe.GRPC.Port), ptr.Deref(probe.GRPC.Service, ""))
 	}
