@@ -23,8 +23,7 @@ func isSidecar(c corev1.Container) bool {
 // hasProgram reports whether a container runs the examined program: it has the image and the command of the main
 // container.
 func (w *workload) hasProgram(c corev1.Container) bool {
-	return c.Image == w.container.Image && len(c.Command) == len(w.container.Command) &&
-		(len(c.Command) == 0 || c.Command[0] == w.container.Command[0])
+	return c.Image == w.container.Image && slices.Equal(c.Command, w.container.Command)
 }
 
 // initContainers are the init containers that the lab runs before the program.

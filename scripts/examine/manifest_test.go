@@ -192,6 +192,13 @@ func TestContainers(t *testing.T) {
 	if all := w.initContainers(); len(all) != 1 || all[0].Name != "prepare" {
 		t.Errorf("init containers %+v", all)
 	}
+	program := w.container.Command
+	w.container.Command = []string{"sh", "-c", "exec /testoperator"}
+	w.template.Spec.InitContainers[0].Command = []string{"sh", "-c", "rm -rf /prepared/*"}
+	if all := w.initContainers(); len(all) != 0 {
+		t.Errorf("another script of the same shell: %+v", all)
+	}
+	w.container.Command, w.template.Spec.InitContainers[0].Command = program, program
 	w.template.Spec.InitContainers[0].Image = "busybox"
 	want := "Of the pod, the lab does not run prepare, proxy: the lab has no image, and no program but PROGRAM=."
 	if say := w.leftOutContainers(); len(w.initContainers()) != 0 || say != want {
