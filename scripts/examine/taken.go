@@ -67,7 +67,7 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where, _ := t.reacts(c, t.reportsProblem)
+	reported, where, _ := t.reacts(c, func() (bool, string) { return t.reportsProblem("already") })
 	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	switch touched := t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes,
 		ledger.Match{Resources: []string{ledgerName(c)}, Name: c.Name}); {
@@ -152,10 +152,10 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 	return u.GetUID(), remove, nil
 }
 
-// reportsProblem looks for a report in the sample's status, and in events about the sample. A sample without a status in
-// the undisturbed runs need not report anything.
-func (t *trial) reportsProblem() (found bool, where string) {
-	if found, where = t.reports("already"); found {
+// reportsProblem looks for a report in the sample's status, and in events about the sample: for a part of the message, or
+// for an error. A sample without a status in the undisturbed runs need not report anything.
+func (t *trial) reportsProblem(message string) (found bool, where string) {
+	if found, where = t.reports(message); found {
 		return found, where
 	}
 	u, err := t.sample()

@@ -1,8 +1,11 @@
 package examine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -98,9 +101,11 @@ func (t *trial) survives(v variation) (Finding, error) {
 	if p := t.operator.Process(); !p.Running() {
 		return failed("the operator did not stay alive: it %v%s", p.Exit(), words(p)), nil
 	}
-	refused, how := beingRefused(t.writes(mark)), "the API server accepted all its writes"
-	if refused != nil {
-		reported, where, _ := t.reacts(t.own(), t.reportsProblem)
+	how := "the API server accepted all its writes"
+	var refused refusedError
+	if errors.As(beingRefused(t.writes(mark)), &refused) {
+		message := cmp.Or(refused.last.Message, http.StatusText(refused.last.Code))
+		reported, where, _ := t.reacts(t.own(), func() (bool, string) { return t.reportsProblem(message) })
 		if !reported {
 			return failed("neither the status nor an event reports that %v", refused).with(where), nil
 		}
