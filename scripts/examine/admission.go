@@ -169,7 +169,7 @@ func (t *trial) reports(message string) (found bool, where string) {
 	if err != nil {
 		return false, err.Error()
 	}
-	if strings.Contains(text(u.Object["status"]), message) {
+	if strings.Contains(text(u.Object["status"]), strings.Trim(text(message), `"`)) { // both have the same escapes
 		return true, "the status reports it"
 	}
 	if line := t.newError(u); line != "" {

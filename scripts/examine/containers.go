@@ -23,8 +23,7 @@ func isSidecar(c corev1.Container) bool {
 // hasProgram reports whether a container runs the examined program: it has the image and the command of the main
 // container.
 func (w *workload) hasProgram(c corev1.Container) bool {
-	return c.Image == w.container.Image && len(c.Command) == len(w.container.Command) &&
-		(len(c.Command) == 0 || c.Command[0] == w.container.Command[0])
+	return c.Image == w.container.Image && slices.Equal(c.Command, w.container.Command)
 }
 
 // initContainers are the init containers that the lab runs before the program.
@@ -75,7 +74,11 @@ func (o *operator) initialize(ctx context.Context, served bool) error {
 		if err != nil {
 			return fmt.Errorf("the init container %s: %w", c.Name, err)
 		}
-		p, err := o.fixture.Run(o.programIn(&one, described, described.args))
+		program, err := o.programIn(&one, described, described.args)
+		if err != nil {
+			return fmt.Errorf("the init container %s: %w", c.Name, err)
+		}
+		p, err := o.fixture.Run(program)
 		if err != nil {
 			return fmt.Errorf("the init container %s: %w", c.Name, err)
 		}

@@ -101,12 +101,14 @@ func (r *run) scale(ctx context.Context, replicas int) error {
 // giveBack ends a second replica, and removes its pod from the cluster.
 func (r *run) giveBack(ctx context.Context, o *operator) {
 	o.Kill()
-	if o.self == nil || r.target.workload == nil {
+	if r.target.workload == nil {
 		return
 	}
-	// The ReplicaSet deletes the pod with the lowest cost. The lab goes on without it when this fails.
-	_, _ = r.fixture.Kube.CoreV1().Pods(o.self.Namespace).Patch(ctx, o.pod, types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1"}}}`), metav1.PatchOptions{})
+	if o.self != nil {
+		// The ReplicaSet deletes the pod with the lowest cost. The lab goes on without it when this fails.
+		_, _ = r.fixture.Kube.CoreV1().Pods(o.self.Namespace).Patch(ctx, o.pod, types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1"}}}`), metav1.PatchOptions{})
+	}
 	_ = r.scale(ctx, 1)
 }
 

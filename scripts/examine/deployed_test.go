@@ -52,6 +52,14 @@ func TestThePodsOfReplicas(t *testing.T) {
 	if err := pods(first); err != nil || !strings.HasPrefix(first, "greeter-") {
 		t.Fatal(first, err)
 	}
+	target.Role = []string{filepath.Join(t.TempDir(), "missing.yaml")}
+	if _, err := r.newOperator(t.Context(), "failed", nil); err == nil {
+		t.Fatal("a replica has a role that does not exist")
+	}
+	target.Role = nil
+	if err := fixture.Eventually(t.Context(), 30*time.Second, func() error { return pods(first) }); err != nil {
+		t.Fatal("after a replica that failed: ", err)
+	}
 	second, err := r.newOperator(t.Context(), "second", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -118,12 +118,14 @@ func (t *trial) lags(p past) (Finding, error) {
 		"caught up", stale.Load(), w, time.Since(begin).Seconds()), nil
 }
 
-// identities returns the UIDs of the sample and its children.
+// identities returns the UIDs of the sample and its children. It has none for an object that does not exist.
 func (t *trial) identities() (map[child]types.UID, error) {
 	all := map[child]types.UID{}
 	for _, c := range append(t.owns(), t.own()) {
 		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
-		if err != nil {
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
 			return nil, fmt.Errorf("get %s: %w", c, err)
 		}
 		all[c] = u.GetUID()
@@ -134,7 +136,7 @@ func (t *trial) identities() (map[child]types.UID, error) {
 // replaced returns the earlier objects that the operator has deleted, also if it has created them again.
 func (t *trial) replaced(before map[child]types.UID) (names []string, err error) {
 	now, err := t.identities()
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil {
 		return nil, err
 	}
 	for c := range before {

@@ -156,6 +156,33 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestExecProbes calls programs that the pod has, and a program that only the image has.
+func TestExecProbes(t *testing.T) {
+	if err := pod.Check(); err != nil {
+		t.Skip("this system allows no pods: ", err)
+	}
+	p, err := supervisor.Start(supervisor.Command{Path: "/bin/sleep", Args: []string{"600"}, Dir: "/",
+		Env: []string{"PATH=/usr/bin:/bin"}, Output: io.Discard, Pod: fixture.EmptyPod("probed")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	o := &operator{target: &target{workload: &workload{}}}
+	o.Began(&fixture.Process{Process: p})
+	if l, err := p.Network().Listener(); err != nil {
+		t.Fatal(err)
+	} else {
+		defer l.Close()
+	}
+	for command, succeeds := range map[string]bool{"true": true, "false": false, "/grpc_health_probe": true,
+		"cat /no/such/file": false} {
+		err := o.ask(t.Context(), corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: strings.Fields(command)}})
+		if (err == nil) != succeeds {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
 func TestContainers(t *testing.T) {
 	target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: manifest}}
 	if err := target.readManifest(); err != nil {
@@ -165,6 +192,13 @@ func TestContainers(t *testing.T) {
 	if all := w.initContainers(); len(all) != 1 || all[0].Name != "prepare" {
 		t.Errorf("init containers %+v", all)
 	}
+	program := w.container.Command
+	w.container.Command = []string{"sh", "-c", "exec /testoperator"}
+	w.template.Spec.InitContainers[0].Command = []string{"sh", "-c", "rm -rf /prepared/*"}
+	if all := w.initContainers(); len(all) != 0 {
+		t.Errorf("another script of the same shell: %+v", all)
+	}
+	w.container.Command, w.template.Spec.InitContainers[0].Command = program, program
 	w.template.Spec.InitContainers[0].Image = "busybox"
 	want := "Of the pod, the lab does not run prepare, proxy: the lab has no image, and no program but PROGRAM=."
 	if say := w.leftOutContainers(); len(w.initContainers()) != 0 || say != want {
@@ -173,6 +207,76 @@ func TestContainers(t *testing.T) {
 	w.template.Spec.InitContainers = nil
 	if say := w.leftOutContainers(); say != "" {
 		t.Errorf("%q without other containers", say)
+	}
+}
+
+// TestVolumesStayInTheirFolder has a volume and a mount whose paths lead out of the lab's folder.
+func TestVolumesStayInTheirFolder(t *testing.T) {
+	lab := t.TempDir()
+	item := corev1.DownwardAPIVolumeFile{Path: "file", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}
+	for name, test := range map[string]struct{ volume, subPath, say string }{
+		"a volume's name":  {"../outside", "", "the volume ../outside: its name is not valid"},
+		"a path in a file": {"data", "../../outside/file", ""},
+	} {
+		for _, shared := range []bool{false, true} {
+			k := kubelet{workload: &workload{}, dir: filepath.Join(lab, "volumes"), self: &corev1.Pod{}}
+			volume := corev1.Volume{Name: test.volume}
+			volume.DownwardAPI = &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{item}}
+			k.container.VolumeMounts = []corev1.VolumeMount{{Name: test.volume, SubPath: test.subPath, MountPath: "/data"}}
+			if shared {
+				volume.VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+				k.template.Spec.InitContainers = []corev1.Container{k.container}
+			}
+			k.template.Spec.Volumes = []corev1.Volume{volume}
+			mounts, err := k.mounts()
+			if test.say == "" && err != nil || test.say != "" && (err == nil || !strings.Contains(err.Error(), test.say)) {
+				t.Errorf("%s: %v, want %q", name, err, test.say)
+			}
+			for _, m := range mounts {
+				if !strings.HasPrefix(m.Source, filepath.Join(k.dir, "data")) {
+					t.Errorf("%s: the pod shows %s", name, m.Source)
+				}
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(lab, "outside")); err == nil {
+		t.Error("a folder was made outside of the volumes")
+	}
+}
+
+// TestALinkInASharedVolume has a link that an init container made in a volume, to a folder outside of it and in it.
+func TestALinkInASharedVolume(t *testing.T) {
+	lab, outside := t.TempDir(), t.TempDir()
+	for to, allowed := range map[string]bool{outside: false, "../../..": false, "real": true} {
+		k := kubelet{workload: &workload{}, dir: filepath.Join(lab, "volumes")}
+		k.template.Spec.Volumes = []corev1.Volume{{Name: "data",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		k.container.VolumeMounts = []corev1.VolumeMount{{Name: "data", SubPath: "sub", MountPath: "/data"}}
+		k.template.Spec.InitContainers = []corev1.Container{k.container}
+		before, err := k.mounts() // it makes the folder sub
+		if err := errors.Join(err, stay(k.dir, before)); err != nil {
+			t.Fatal(err)
+		}
+		volume := filepath.Join(k.dir, "data")
+		if err := errors.Join(os.Remove(filepath.Join(volume, "sub")), os.MkdirAll(filepath.Join(volume, "real"), 0o700),
+			os.Symlink(to, filepath.Join(volume, "sub"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := stay(k.dir, before); (err == nil) != allowed || err != nil && !strings.Contains(err.Error(), "the mount /data: ") {
+			t.Errorf("a link to %s: %v", to, err)
+		}
+		k.container.VolumeMounts[0].SubPath = "sub/new"
+		if _, err := k.mounts(); (err == nil) != allowed || err != nil && !strings.Contains(err.Error(), "the mount /data: ") {
+			t.Errorf("a new folder below a link to %s: %v", to, err)
+		}
+		if err := os.RemoveAll(k.dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{lab, outside} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+			t.Errorf("it made %v outside of the volume, %v", entries, err)
+		}
 	}
 }
 

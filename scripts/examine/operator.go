@@ -39,10 +39,19 @@ type operator struct {
 	fixture.Lives
 }
 
-// newOperator creates a user with the given name and the permissions of the subject. It starts no process.
+// newOperator creates a user with the given name and the permissions of the subject. It starts no process. A second
+// replica that fails leaves no pod.
 func (r *run) newOperator(ctx context.Context, name string, flags []string) (o *operator, err error) {
 	w, t := r.fixture, r.target
 	o = &operator{target: t, program: t.Program, fixture: w, flags: flags}
+	if r.operator != nil {
+		second := o
+		defer func() {
+			if err != nil {
+				r.giveBack(context.WithoutCancel(ctx), second)
+			}
+		}()
+	}
 	if t.Outside {
 		o.self = t.unknownPod(name)
 		o.user, err = w.AddUser(ctx, name)

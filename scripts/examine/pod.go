@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -106,7 +107,7 @@ func (o *operator) readContainer(ctx context.Context, served bool) (err error) {
 // read returns the environment, arguments and mounts that the manifests have for the container of a workload.
 func (o *operator) read(ctx context.Context, w *workload, served bool) (c container, err error) {
 	k := &kubelet{workload: w, ctx: ctx, fixture: o.fixture, self: o.self, served: served,
-		dir: filepath.Join(o.fixture.Dir, "volumes", o.user.Name)}
+		dir: o.volumes()}
 	var values map[string]string
 	if c.env, values, err = k.environment(); err == nil {
 		c.args = k.arguments(values)
@@ -119,11 +120,14 @@ func (o *operator) read(ctx context.Context, w *workload, served bool) (c contai
 // looks for them, so that only the metrics need flags.
 func (o *operator) inPod(args []string) (fixture.Program, error) {
 	return o.programIn(o.target.workload, o.container, slices.Concat(o.container.args, o.filled(o.target.Args),
-		o.metricsSettings(), o.certificates(fixture.CertDirInPod), args)), nil
+		o.metricsSettings(), o.certificates(fixture.CertDirInPod), args))
 }
 
 // programIn describes the program of a container in the pod. Without manifests, the workload is nil.
-func (o *operator) programIn(w *workload, c container, args []string) fixture.Program {
+func (o *operator) programIn(w *workload, c container, args []string) (fixture.Program, error) {
+	if err := stay(o.volumes(), c.mounts); err != nil {
+		return fixture.Program{}, err
+	}
 	in := o.fixture.Pod(o.user, o.pod)
 	in.Address = address(o.self)
 	if w != nil {
@@ -135,8 +139,11 @@ func (o *operator) programIn(w *workload, c container, args []string) fixture.Pr
 	})
 	in.Mounts = slices.Concat(c.mounts, in.Mounts, namedFiles(slices.Concat(args, o.target.Env)))
 	return fixture.Program{Name: o.user.Name, Path: o.program, Args: args, Pod: in, Env: slices.Concat(
-		[]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, c.env, o.filled(o.target.Env))}
+		[]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, c.env, o.filled(o.target.Env))}, nil
 }
+
+// volumes is the folder of the volumes of the pod.
+func (o *operator) volumes() string { return filepath.Join(o.fixture.Dir, "volumes", o.user.Name) }
 
 // awaitProbes returns when the startup probe and the readiness probe of the manifests succeed. The lab calls them as a
 // kubelet does.
@@ -189,7 +196,11 @@ func (o *operator) ask(ctx context.Context, probe corev1.ProbeHandler) error {
 		if own := o.target.workload.container.Command; len(own) > 0 && command[0] == own[0] {
 			command[0] = o.program
 		}
-		return o.Process().Network().Exec(command)
+		err := o.Process().Network().Exec(command)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the image has this program, and the lab has no image
+		}
+		return err
 	case probe.GRPC != nil:
 		return o.askHealth(ctx, int(probe.GRPC.Port), ptr.Deref(probe.GRPC.Service, ""))
 	}

@@ -467,3 +467,24 @@ func TestAResyncDoesNotLookLikeAReaction(t *testing.T) {
 		t.Errorf("with a period of 8 s: %v", got)
 	}
 }
+
+// TestWhoDeletedAnObject has requests of the operator about an object that is gone.
+func TestWhoDeletedAnObject(t *testing.T) {
+	entry := func(verb, name string) ledger.Entry {
+		return ledger.Entry{Request: wire.Request{Verb: verb, Name: name}}
+	}
+	for name, test := range map[string]struct {
+		changes []ledger.Entry
+		want    Verdict
+	}{
+		"none":                       {nil, Skipped},
+		"an update":                  {[]ledger.Entry{entry(wire.Update, "a")}, Skipped},
+		"a deletion of another one":  {[]ledger.Entry{entry(wire.Delete, "b")}, Skipped},
+		"a deletion":                 {[]ledger.Entry{entry(wire.Update, "a"), entry(wire.Delete, "a")}, Failed},
+		"a deletion of a collection": {[]ledger.Entry{entry(wire.DeleteCollection, "")}, Failed},
+	} {
+		if f := deletedBy(test.changes, "a"); f.Verdict != test.want {
+			t.Errorf("%s: %s: %s", name, f.Verdict, f.What)
+		}
+	}
+}

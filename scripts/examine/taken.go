@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/wire"
 )
 
 // ownership creates, before the sample, an object with the name of a child, as another user or program might do.
@@ -65,14 +67,15 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where, _ := t.reacts(c, t.reportsProblem)
+	reported, where, _ := t.reacts(c, func() (bool, string) { return t.reportsProblem("already") })
 	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	switch touched := t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes,
 		ledger.Match{Resources: []string{ledgerName(c)}, Name: c.Name}); {
 	case err != nil && !apierrors.IsNotFound(err):
 		return Finding{}, err
 	case err != nil || now.GetUID() != uid:
-		return failed("the operator deleted it").with(lines(touched)...), nil
+		return deletedBy(t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes, ledger.Match{
+			Resources: []string{ledgerName(c)}}), c.Name), nil
 	case len(touched) > 0:
 		return failed("the operator changed it; its owner references are now %s", text(now.GetOwnerReferences())).
 			with(lines(touched)...), nil
@@ -90,6 +93,20 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 		return failed("it stayed; neither the status nor an event reports it; %s", back).with(where), nil
 	}
 	return passed("it stayed; %v; %s; %s", w, where, back), nil
+}
+
+// deletedBy judges by the operator's changes of a resource whether the operator deleted the object with a name. A
+// request that deletes a collection has no name.
+func deletedBy(changes []ledger.Entry, name string) Finding {
+	touched := slices.DeleteFunc(changes, func(e ledger.Entry) bool {
+		return e.Name != name && e.Verb != wire.DeleteCollection
+	})
+	if slices.ContainsFunc(touched, func(e ledger.Entry) bool {
+		return e.Subresource == "" && (e.Verb == wire.Delete || e.Verb == wire.DeleteCollection)
+	}) {
+		return failed("the operator deleted it").with(lines(touched)...)
+	}
+	return skipped("something else than the operator deleted it").with(lines(touched)...)
 }
 
 // takeName creates an object with the name of a child, with another value in one field, and with another owner or none.
@@ -135,10 +152,10 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 	return u.GetUID(), remove, nil
 }
 
-// reportsProblem looks for a report in the sample's status, and in events about the sample. A sample without a status in
-// the undisturbed runs need not report anything.
-func (t *trial) reportsProblem() (found bool, where string) {
-	if found, where = t.reports("already"); found {
+// reportsProblem looks for a report in the sample's status, and in events about the sample: for a part of the message, or
+// for an error. A sample without a status in the undisturbed runs need not report anything.
+func (t *trial) reportsProblem(message string) (found bool, where string) {
+	if found, where = t.reports(message); found {
 		return found, where
 	}
 	u, err := t.sample()

@@ -1,8 +1,11 @@
 package examine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,12 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// huge is the largest value of an integer.
+const huge = int64(math.MaxInt32)
+
 // extremes returns extreme values of the type of a field: zero, huge, empty, long, and not ASCII.
 func extremes(field map[string]any, was any) []any {
 	switch _, isEnum := field["enum"]; {
 	case isEnum:
 	case field["type"] == "integer":
-		return []any{int64(0), int64(math.MaxInt32)}
+		return []any{int64(0), huge}
 	case field["type"] == "string" && was != nil:
 		return []any{"", "日本-ünï", strings.Repeat("x", 1000)}
 	case field["type"] == "array" && was != nil:
@@ -64,13 +70,21 @@ func extremeValues(r *run) error {
 	return r.each("extreme values", trials)
 }
 
-// survives sets one field to an extreme value, and then restores it. A quota limits the pods for a huge number.
+// survives sets one field to an extreme value, and then restores it. A quota limits the pods, and a policy limits the
+// replicas of StatefulSets for a huge number.
 func (t *trial) survives(v variation) (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
 	}
 	if !t.target.cluster {
 		lift, err := t.fixture.Limit(t.ctx, t.namespace, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("30")})
+		if err != nil {
+			return Finding{}, err
+		}
+		defer func() { _ = lift(t.run.ctx) }()
+	}
+	if v.value == huge {
+		lift, err := t.fixture.LimitStatefulSets(t.ctx, t.namespace)
 		if err != nil {
 			return Finding{}, err
 		}
@@ -87,9 +101,11 @@ func (t *trial) survives(v variation) (Finding, error) {
 	if p := t.operator.Process(); !p.Running() {
 		return failed("the operator did not stay alive: it %v%s", p.Exit(), words(p)), nil
 	}
-	refused, how := beingRefused(t.writes(mark)), "the API server accepted all its writes"
-	if refused != nil {
-		reported, where, _ := t.reacts(t.own(), t.reportsProblem)
+	how := "the API server accepted all its writes"
+	var refused refusedError
+	if errors.As(beingRefused(t.writes(mark)), &refused) {
+		message := cmp.Or(refused.last.Message, http.StatusText(refused.last.Code))
+		reported, where, _ := t.reacts(t.own(), func() (bool, string) { return t.reportsProblem(message) })
 		if !reported {
 			return failed("neither the status nor an event reports that %v", refused).with(where), nil
 		}

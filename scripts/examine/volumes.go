@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/pod"
@@ -69,6 +71,9 @@ func (k *kubelet) must(kind, name string, optional *bool) (map[string][]byte, er
 func (k *kubelet) mounts() (all []pod.Mount, err error) {
 	volumes := map[string]corev1.Volume{}
 	for _, v := range k.template.Spec.Volumes {
+		if wrong := validation.IsDNS1123Label(v.Name); len(wrong) > 0 { // no API server has looked at the manifest
+			return nil, fmt.Errorf("the volume %s: its name is not valid: %s", v.Name, strings.Join(wrong, "; "))
+		}
 		volumes[v.Name] = v
 	}
 	for _, m := range k.container.VolumeMounts {
@@ -76,10 +81,10 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 			continue // each pod of the lab has it
 		}
 		if source := k.shared(m.Name); source != "" && volumes[m.Name].EmptyDir != nil {
-			if err := os.MkdirAll(filepath.Join(source, m.SubPath), 0o700); err != nil {
-				return nil, err
+			if err := makeFolder(source, m.SubPath); err != nil {
+				return nil, fmt.Errorf("the mount %s: %w", m.MountPath, err)
 			}
-			all = append(all, pod.Mount{Source: filepath.Join(source, m.SubPath), Target: m.MountPath, Writable: !m.ReadOnly})
+			all = append(all, pod.Mount{Source: inFolder(source, m.SubPath), Target: m.MountPath, Writable: !m.ReadOnly})
 			continue
 		}
 		source, err := k.volume(volumes[m.Name])
@@ -87,7 +92,7 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 			return nil, fmt.Errorf("the volume %s: %w", m.Name, err)
 		}
 		if m.SubPath != "" && source != "" {
-			source = filepath.Join(source, m.SubPath)
+			source = inFolder(source, m.SubPath)
 		}
 		all = append(all, pod.Mount{Source: source, Target: m.MountPath})
 	}
@@ -125,12 +130,49 @@ func (k *kubelet) volume(v corev1.Volume) (dir string, err error) {
 		files, filesErr := k.project(source)
 		err = errors.Join(err, filesErr)
 		for name, content := range files {
-			file := filepath.Join(dir, filepath.Clean("/"+name))
+			file := inFolder(dir, name)
 			err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, content, 0o600))
 		}
 	}
 	return dir, err
 }
+
+// inFolder joins a folder and a path of the manifest, which cannot leave the folder by "..".
+func inFolder(dir, path string) string { return filepath.Join(dir, filepath.Clean("/"+path)) }
+
+// makeFolder makes a folder in a volume. It follows no link that a container has made to a place outside the volume.
+func makeFolder(volume, path string) error {
+	if err := os.MkdirAll(volume, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.MkdirAll(inFolder(".", path), 0o700)
+}
+
+// stay returns an error when a mount of a folder below dir shows a file outside dir. A container can replace a folder of
+// a shared volume by a link, which the mount of a subPath in the next container would follow (CVE-2017-1002101).
+func stay(dir string, mounts []pod.Mount) error {
+	for _, m := range mounts {
+		if !isBelow(dir, m.Source) {
+			continue
+		}
+		top, topErr := filepath.EvalSymlinks(dir)
+		source, err := filepath.EvalSymlinks(m.Source)
+		if err := errors.Join(topErr, err); err != nil {
+			return fmt.Errorf("the mount %s: %w", m.Target, err)
+		}
+		if !isBelow(top, source) {
+			return fmt.Errorf("the mount %s: a link leads out of the pod's volumes, to %s", m.Target, source)
+		}
+	}
+	return nil
+}
+
+func isBelow(dir, path string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }
 
 // isCertificate reports whether the lab makes the certificate in a Secret: cert-manager would make it, or something else
 // that the lab's cluster does not have.

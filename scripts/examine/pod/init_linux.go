@@ -61,7 +61,7 @@ func serve(describe io.ReadCloser, network *os.File, began func(pid int) error) 
 	if err := makeNetwork(d.Pod); err != nil {
 		return nil, fmt.Errorf("make the network of a pod: %w", err)
 	}
-	if err := makeRoot(d.Pod, d.Program); err != nil {
+	if err := makeRoot(d); err != nil {
 		return nil, fmt.Errorf("make the files of a pod: %w", err)
 	}
 	conn, err := handOut(d.Pod, network)

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +23,8 @@ import (
 type description struct {
 	Pod     Pod     `json:"pod"`
 	Program Program `json:"program"`
+	// File is the executable file of the program, without links in its path.
+	File string `json:"file"`
 }
 
 // A report is a message of the first process: the first has PID or Error, the second has End.
@@ -66,8 +70,20 @@ func New(p Pod, program Program, inner *os.File) (*Process, error) {
 			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWUTS |
 				unix.CLONE_NEWIPC,
 			UidMappings: one(os.Geteuid()), GidMappings: one(os.Getegid())}}
-	return &Process{Cmd: cmd, what: description{p, program}, ours: []*os.File{describe, reports},
+	p.Mounts = slices.Clone(p.Mounts)
+	for i, m := range p.Mounts {
+		p.Mounts[i].Source = resolved(m.Source)
+	}
+	return &Process{Cmd: cmd, what: description{p, program, resolved(program.Path)}, ours: []*os.File{describe, reports},
 		theirs: []*os.File{read, write}, reports: json.NewDecoder(reports)}, nil
+}
+
+// resolved follows the links of a path, which would lead elsewhere in the pod. The pod reports a path that does not exist.
+func resolved(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil && path != "" {
+		return to
+	}
+	return path
 }
 
 // Start starts the first process, which waits for Run.

@@ -156,6 +156,16 @@ var usual = Pod{Name: "operator-5d4b9", Address: netip.MustParseAddr("10.244.0.7
 
 func start(t *testing.T, p Pod, program string, env ...string) *running {
 	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startAt(t, self, p, program, env...)
+}
+
+// startAt is start for a program with the given path.
+func startAt(t *testing.T, path string, p Pod, program string, env ...string) *running {
+	t.Helper()
 	if err := Check(); err != nil {
 		t.Skip("this system allows no pods: ", err)
 	}
@@ -164,13 +174,9 @@ func start(t *testing.T, p Pod, program string, env ...string) *running {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	env = append(env, "PROGRAM="+program, "KUBERNETES_SERVICE_HOST="+p.Server.Addr().String())
 	r := &running{network: n, output: new(bytes.Buffer)}
-	if r.Process, err = New(p, Program{Path: self, Args: []string{self}, Env: env, Dir: "/"}, inner); err != nil {
+	if r.Process, err = New(p, Program{Path: path, Args: []string{path}, Env: env, Dir: "/"}, inner); err != nil {
 		t.Fatal(err)
 	}
 	r.Stdout, r.Stderr = r.output, r.output
@@ -227,7 +233,7 @@ func TestAProgramSeesAPodAndNothingOfTheMachine(t *testing.T) {
 	const inPod = "/var/run/secrets/kubernetes.io/serviceaccount"
 	p := usual
 	p.Mounts = []Mount{{Source: filepath.Dir(token), Target: inPod}, {Target: "/cache"}}
-	read := []string{secret, dir, home, folder, "/tmp", "/root", "/home", old, inPod + "/token", "/etc/shadow", "/sys",
+	read := []string{secret, dir, home, folder, "/tmp", "/root", "/home", "/", inPod + "/token", "/etc/shadow", "/sys",
 		"/proc/1/root", "/proc/1/environ"}
 	v := viewOf(t, p, "READ="+strings.Join(read, " "), "WRITE=/file /tmp/file /cache/file "+inPod+"/token /usr/file "+
 		"/proc/sys/kernel/hostname /proc/sys/net/ipv4/ip_unprivileged_port_start /proc/self/comm /dev/null")
@@ -237,6 +243,10 @@ func TestAProgramSeesAPodAndNothingOfTheMachine(t *testing.T) {
 	if slices.ContainsFunc(v.Env, func(s string) bool { return strings.HasPrefix(s, "KUBECONFIG") }) || len(v.Env) != 4 {
 		t.Errorf("environment %q", v.Env)
 	}
+	if strings.Contains(v.Reads["/"], ".machine") {
+		t.Errorf("it sees %s in /", v.Reads["/"])
+	}
+	delete(v.Reads, "/")
 	delete(v.Reads, "/tmp") // the folder of this test program
 	if self := strings.TrimSuffix(v.Reads[folder], " "); self != "" {
 		t.Errorf("it sees %s in %s", self, folder)
@@ -272,6 +282,29 @@ func TestAReadOnlyRoot(t *testing.T) {
 	}
 }
 
+// TestAMountDoesNotReachTheMachine has a target that was the place of the machine's folders, and a link to it in a folder
+// that a program before has written.
+func TestAMountDoesNotReachTheMachine(t *testing.T) {
+	machine, source, written := t.TempDir(), filepath.Join(t.TempDir(), "source"), t.TempDir()
+	file := filepath.Join(machine, "file")
+	if err := errors.Join(os.WriteFile(file, []byte("kept"), 0o600), os.WriteFile(source, []byte("new"), 0o600),
+		os.Symlink("/.machine"+machine, filepath.Join(written, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"/.machine" + file, "/written/link/file"} {
+		p := usual
+		p.Mounts = []Mount{{Source: written, Target: "/written", Writable: true},
+			{Source: source, Target: "/.machine" + machine + "/new"}, {Source: source, Target: target}}
+		viewOf(t, p)
+		if _, err := os.Stat(filepath.Join(machine, "new")); err == nil {
+			t.Error("a mount made a file of the machine")
+		}
+		if data, err := os.ReadFile(file); err != nil || string(data) != "kept" {
+			t.Errorf("%s: the file of the machine has %q, %v", target, data, err)
+		}
+	}
+}
+
 // TestAnEmptyFolderAboveTheProgram has a mount above the executable file, which is below /tmp.
 func TestAnEmptyFolderAboveTheProgram(t *testing.T) {
 	p := usual
@@ -291,6 +324,26 @@ func TestAFolderAboveTheProgram(t *testing.T) {
 	p.Mounts = []Mount{{Source: t.TempDir(), Target: filepath.Dir(self), Writable: true}}
 	for range 2 {
 		viewOf(t, p)
+	}
+}
+
+// TestLinksOnTheMachine has a program and a mount below a folder that is a link.
+func TestLinksOnTheMachine(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, source := filepath.Join(t.TempDir(), "link"), t.TempDir()
+	data := filepath.Join(filepath.Dir(link), "data")
+	if err := errors.Join(os.Symlink(filepath.Dir(self), link), os.Symlink(source, data),
+		os.WriteFile(filepath.Join(source, "file"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p := usual
+	p.Mounts = []Mount{{Source: data, Target: "/data"}}
+	end, output := startAt(t, filepath.Join(link, filepath.Base(self)), p, "look", "READ=/data").ended(t)
+	if end != (End{}) || !strings.Contains(output, `{"/data":"file "}`) {
+		t.Errorf("%+v, %s", end, output)
 	}
 }
 
@@ -445,7 +498,7 @@ func TestAMountThatDoesNotExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Wait() }()
-	if _, err := r.Run(); err == nil || !strings.Contains(err.Error(), "show /no/such/file: ") {
+	if _, err := r.Run(); err == nil || !strings.Contains(err.Error(), "show /no/such/file: stat /no/such/file: ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -19,16 +20,19 @@ var (
 	devices = []string{"null", "zero", "full", "random", "urandom"}
 )
 
+// old is where the new root has the folders of the machine until it is complete. No mount and no link can name a path
+// below old, because its name is random.
+var old = "/.machine-" + rand.Text()
+
 const (
-	// base is where the new root is made. The folder of the machine comes back below old, and goes with it.
+	// base is where the new root is made.
 	base = "/tmp"
-	old  = "/.machine"
 	// size is what the program may write to the root, and to each empty folder. Both are in memory.
 	size = "256m"
 )
 
 // makeRoot replaces the file system of the machine by that of a pod.
-func makeRoot(p Pod, program Program) error {
+func makeRoot(d description) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate the mounts: %w", err)
 	}
@@ -45,26 +49,26 @@ func makeRoot(p Pod, program Program) error {
 	if err != nil {
 		return fmt.Errorf("change the root: %w", err)
 	}
-	if err := fill(p, program); err != nil {
-		return err
+	if err := fill(d); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), old, "")) // a message has the path on the machine
 	}
 	if err := errors.Join(unix.Unmount(old, unix.MNT_DETACH), os.Remove(old)); err != nil {
 		return fmt.Errorf("leave the files of the machine: %w", err)
 	}
-	if !p.ReadOnly {
+	if !d.Pod.ReadOnly {
 		return nil
 	}
 	return readOnly("/", 0)
 }
 
 // fill makes the folders and files of a pod.
-func fill(p Pod, program Program) error {
+func fill(d description) error {
 	for _, dir := range []string{"/proc", "/dev", "/etc", "/tmp", "/var/run"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(os.Chmod("/tmp", 0o1777), makeProc(), etc(p)); err != nil {
+	if err := errors.Join(os.Chmod("/tmp", 0o1777), makeProc(), etc(d.Pod)); err != nil {
 		return err
 	}
 	for _, name := range devices {
@@ -79,8 +83,8 @@ func fill(p Pod, program Program) error {
 			return err
 		}
 	}
-	_, notInSystem := os.Stat(program.Path)
-	for _, m := range p.Mounts {
+	_, notInSystem := os.Stat(d.Program.Path)
+	for _, m := range d.Pod.Mounts {
 		show := func() error { return bind(m.Source, m.Target, m.Writable) }
 		if m.Source == "" {
 			show = func() error { return emptyFolder(m.Target) }
@@ -92,7 +96,7 @@ func fill(p Pod, program Program) error {
 	if notInSystem == nil {
 		return nil
 	}
-	return bind(program.Path, program.Path, false)
+	return bind(d.File, d.Program.Path, false)
 }
 
 // makeProc mounts the processes of the pod. The settings of the kernel in it belong to the pod only in part, so that they
