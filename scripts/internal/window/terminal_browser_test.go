@@ -81,7 +81,8 @@ func TestAPasteInTheBrowserArrivesOrIsRefused(t *testing.T) {
 	says(t, ctx, "#panel-page .refused-input:not([hidden])", "refused: a terminal takes at most 1 MiB")
 	do(t, ctx, chromedp.KeyEvent("now"), chromedp.KeyEvent(kb.Enter), chromedp.WaitNotVisible("#panel-page .refused-input"))
 	waitForText(t, ctx, "now\nnow") // cat runs, and nothing of the paste came before
-	do(t, ctx, ctrlC, typed("clear; sleep 1000"))
+	do(t, ctx, ctrlC, typed("clear; echo alive $((6*7)); sleep 1000"))
+	waitForText(t, ctx, "alive 42") // a paste before clear runs would be cleared
 	for _, size := range []int{3000, 20_000, 60_000, 100_000} {
 		do(t, ctx, paste(size))
 		waitForText(t, ctx, "line 40")
@@ -95,10 +96,12 @@ func TestAPasteInTheBrowserArrivesOrIsRefused(t *testing.T) {
 func TestAClosedNarrowTabGivesTheWidthBack(t *testing.T) {
 	f := start(t)
 	wide := f.browser(t)
+	calls := 41
 	columns := func() (columns string) {
-		do(t, wide, typed(`clear; echo "columns $(tput cols) of $((6*7))"`))
-		waitForText(t, wide, " of 42")
-		do(t, wide, chromedp.Evaluate(`(`+shownText+`).match(/columns (\d+) of/)[1]`, &columns))
+		calls++ // the output of the call before may still be shown
+		do(t, wide, typed(fmt.Sprintf(`clear; echo "columns $(tput cols) of $((%d+0))"`, calls)))
+		waitForText(t, wide, fmt.Sprintf(" of %d", calls))
+		do(t, wide, chromedp.Evaluate(fmt.Sprintf(`(%s).match(/columns (\d+) of %d/)[1]`, shownText, calls), &columns))
 		return columns
 	}
 	was := columns()
