@@ -301,6 +301,28 @@ func TestReloadAndASecondTabShowTheSameTerminal(t *testing.T) {
 	}
 }
 
+// TestThePlaceInAPageIsKept: a reader who comes back, or who reloads, is at the same part of the page, below a picture that
+// is drawn later.
+func TestThePlaceInAPageIsKept(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	const top = `Math.round(document.querySelector("#below").getBoundingClientRect().top)`
+	drawn := chromedp.WaitVisible("figure.picture img")
+	connected := chromedp.WaitVisible(`#panel-page[data-connected="yes"]`)
+	var was, is int
+	do(t, ctx, drawn, chromedp.Evaluate(`document.querySelector("#below").scrollIntoView({ block: "center", behavior: "instant" })`, nil),
+		chromedp.Poll(`history.state?.at > 3`, nil), chromedp.Evaluate(top, &was))
+	for name, action := range map[string]chromedp.Action{
+		"after a reload": chromedp.Reload(),
+		"back":           chromedp.Tasks{chromedp.Navigate("http://" + f.host() + "/page/04-x/README.md"), connected, chromedp.NavigateBack()},
+	} {
+		do(t, ctx, action, connected, drawn, chromedp.Evaluate(top, &is))
+		if is != was || was < 100 || was > 750 {
+			t.Errorf("%s: the place is %d pixels below the top, was %d", name, is, was)
+		}
+	}
+}
+
 func TestTheSecondSecretIsInTheBrowserAndInNoCookie(t *testing.T) {
 	f := start(t)
 	tab, end := chromedp.NewContext(f.browser(t))
