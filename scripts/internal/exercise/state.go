@@ -73,6 +73,9 @@ func (w Workspace) SetState(s State) error {
 	return write(w.statePath(), data)
 }
 
+// HasBegun reports whether the files in the folder of an exercise belong to it.
+func (s State) HasBegun(e Exercise) bool { return s.Begun[e.folder()] == e.ID }
+
 // Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {
 	if s.Current != e.ID {

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -200,6 +201,30 @@ func TestAQuestionHasTheFocus(t *testing.T) {
 	do(t, ctx, chromedp.Click("#tab-commands"), chromedp.KeyEvent("sleep 1000"), chromedp.KeyEvent(kb.Enter))
 	says(t, ctx, "#panel-commands .xterm-accessibility", "sleep 1000")
 	ask("#panel-more", "n")
+}
+
+// TestTheCapstoneIsInTheList: its Begin asks in the terminal, and a specification with a mistake leaves the file open.
+func TestTheCapstoneIsInTheList(t *testing.T) {
+	f := start(t)
+	const folder = "work/capstone/"
+	testkit.Write(t, filepath.Join(f.root, "specification.yaml"), specification.Example)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@mkdir -p "+folder+"; cp specification.yaml "+folder+"\n"+
+		"\t@printf 'Kind [Greeting]: '; read a; echo \"package main // $(EX) $$a\" >"+folder+"main.go\n"+
+		"\t@printf 'begun: {capstone: capstone}\\ncurrent: capstone\\n' >work/.state.yaml\n")
+	ctx := f.browser(t)
+	entry, begin := `//li/button[contains(., "capstone An operator for your own kind")]`, `//button[text()="Begin"]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(entry), chromedp.Click(entry))
+	says(t, ctx, "#panel-exercises h2", "capstone An operator for your own kind")
+	says(t, ctx, "#panel-exercises", "asks in the terminal for the kind and its fields")
+	do(t, ctx, chromedp.Click(begin))
+	says(t, ctx, "#panel-commands .xterm-accessibility", "Kind [Greeting]")
+	do(t, ctx, chromedp.KeyEvent("Note"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".editor .cm-content"))
+	says(t, ctx, ".editor .cm-content", "package main // capstone Note")
+	says(t, ctx, "#panel-exercises", "make -C 'work/capstone' run")
+	testkit.Write(t, filepath.Join(f.root, folder, "specification.yaml"), "kind: 7\n")
+	do(t, ctx, chromedp.Click("#tab-page"), chromedp.Click("#tab-exercises"))
+	says(t, ctx, ".editor .cm-content", "package main // capstone Note")
+	says(t, ctx, "#panel-exercises h2", "capstone An operator for your own kind")
 }
 
 func TestButtonsWorkWhileTheReadersProgramRunsInTheirTerminal(t *testing.T) {
