@@ -157,7 +157,7 @@ const measured = `(() => {
   for (const image of slide.querySelectorAll("img")) {
     if (!image.naturalWidth) wrong.push("a picture is not drawn");
     const letters = 16 * Math.min(image.clientWidth / image.naturalWidth, image.clientHeight / image.naturalHeight);
-    if (letters < 15) wrong.push("the letters of a picture have " + letters.toFixed(1) + " pixels");
+    if (letters < 20) wrong.push("the letters of a picture have " + letters.toFixed(1) + " pixels");
     if (image.clientHeight < 250) wrong.push("a picture is " + image.clientHeight + " pixels high");
   }
   if (slide.innerText.trim().length < 30 && !slide.querySelector("img")) wrong.push("it is empty");
