@@ -217,6 +217,14 @@ func (w workshop) verifyPage(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	recorded, err := w.recordedBlocks()
+	if err != nil {
+		return err
+	}
+	english, _ := filepath.Rel(w.root, page.English(path))
+	if _, known := recorded[english]; !known {
+		return fmt.Errorf("%s is not in scripts/blocks.yaml, the list of pages: `make sync` records a new page", english)
+	}
 	return runSteps(ctx, []step{w.lintProse([]string{name}), w.names(), w.freshTranslations(), w.pageStep([]string{path})})
 }
 
