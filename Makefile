@@ -53,8 +53,9 @@ page: ## Run a chapter page: make page CH=01 LANGUAGE=ja; with PAUSE=1, Enter ru
 test: ## Run the tests of all chapters, or of one: make test CH=01
 	@$(WORKSHOP) test --ch "$$CH"
 
+# After a change of one page: make verify PAGE=01-crd/README.md
 verify: ## Check pages, generated files, versions, copies, machinery
-	@$(WORKSHOP) verify --ch "$$CH"
+	@$(WORKSHOP) verify --ch "$$CH" --page "$$PAGE"
 
 lint: ## Run the linters, on all modules or on a chapter: make lint CH=02
 	@$(WORKSHOP) lint --ch "$$CH"

@@ -150,7 +150,11 @@ func syncCommand() *cobra.Command {
 }
 
 func verifyCommand() *cobra.Command {
-	return chapterCommand("verify", "Check everything that must be true", func(ctx context.Context, w workshop, dirs []string) error {
+	var onePage string
+	cmd := chapterCommand("verify", "Check everything that must be true", func(ctx context.Context, w workshop, dirs []string) error {
+		if onePage != "" {
+			return w.verifyPage(ctx, onePage)
+		}
 		all, err := chapter.All(w.root)
 		if err != nil {
 			return err
@@ -177,9 +181,9 @@ func verifyCommand() *cobra.Command {
 				return chapter.CheckShared(ctx, w.root)
 			}},
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
-			{"names of files", func(context.Context, io.Writer) error { return chapter.CheckNames(w.root) }},
 			{"age of the results on kind", w.resultsAge},
-			{"translations", w.freshTranslations},
+			w.names(),
+			w.freshTranslations(),
 		}...)
 		steps = append(steps, w.lint(dirs, whole)...)
 		for _, dir := range dirs {
@@ -199,6 +203,34 @@ func verifyCommand() *cobra.Command {
 		}
 		return errors.Join(err, runSteps(ctx, pages)) // a page may regenerate files that other steps read
 	})
+	cmd.Flags().StringVar(&onePage, "page", "", "only this page")
+	return cmd
+}
+
+// verifyPage is for a contributor who changed one page: its words, the files that it names, its translations, its blocks.
+func (w workshop) verifyPage(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	name, err := filepath.Rel(w.root, path)
+	if err != nil {
+		return err
+	}
+	recorded, err := w.recordedBlocks()
+	if err != nil {
+		return err
+	}
+	english, _ := filepath.Rel(w.root, page.English(path))
+	if _, known := recorded[english]; !known {
+		return fmt.Errorf("%s is not in scripts/blocks.yaml, the list of pages: `make sync` records a new page", english)
+	}
+	return runSteps(ctx, []step{w.lintProse([]string{name}), w.names(), w.freshTranslations(), w.pageStep([]string{path})})
+}
+
+// names is a step that looks for the files that pages and comments name.
+func (w workshop) names() step {
+	return step{"names of files", func(context.Context, io.Writer) error { return chapter.CheckNames(w.root) }}
 }
 
 // warm compiles the packages that the modules of chapters need.

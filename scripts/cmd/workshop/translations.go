@@ -138,6 +138,6 @@ func (w workshop) checkTranslations(out io.Writer, language string, fresh bool) 
 }
 
 // freshTranslations is a step of `make verify`.
-func (w workshop) freshTranslations(_ context.Context, out io.Writer) error {
-	return w.checkTranslations(out, "", true)
+func (w workshop) freshTranslations() step {
+	return step{"translations", func(_ context.Context, out io.Writer) error { return w.checkTranslations(out, "", true) }}
 }

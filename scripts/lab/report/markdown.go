@@ -25,15 +25,11 @@ func (r *Comparison) Markdown() string {
 	var ways strings.Builder
 	_ = r.Ways().Print(&ways) // a builder returns no error
 	fmt.Fprintf(&b, "\n## A row for each\n\n%s%s", waysText, block(ways.String()))
-	r.glance(&b)
 	for _, f := range r.Families {
 		r.matrix(&b, f)
 	}
 	r.details(&b)
 	r.costs(&b)
-	if len(r.Notes) > 0 {
-		fmt.Fprintf(&b, "\n## Notes on the checks\n%s", block(strings.Join(r.Notes, "\n")))
-	}
 	fmt.Fprintf(&b, "\n## How to repeat it\n\nIn the root of the workshop:\n%s", block(strings.Join(r.Commands, "\n")))
 	b.WriteString("\n## How to read this page\n\n" + terms)
 	return b.String()
@@ -48,21 +44,6 @@ const terms = `- **skipped**: the check does not apply to this operator, or did 
 - **crash point**: the operator is killed right after one of its writes was committed, and started again. It passes when
   the end state is that of an undisturbed run.
 `
-
-// glance has a row for each family.
-func (r *Comparison) glance(b *strings.Builder) {
-	b.WriteString("\n## The verdict at a glance\n")
-	r.head(b, "checks")
-	for _, f := range r.Families {
-		r.row(b, f.Name, func(name string) string {
-			var counts []string
-			for _, v := range []outcome.Verdict{outcome.Passed, outcome.Failed, outcome.Skipped} {
-				counts = append(counts, fmt.Sprintf("%d %s", outcome.Count(f.Outcomes[name], v), v))
-			}
-			return strings.Join(counts, ", ")
-		})
-	}
-}
 
 // matrix has a family's groups, with their checks below, for each implementation.
 func (r *Comparison) matrix(b *strings.Builder, f Family) {
@@ -131,9 +112,9 @@ func summary(outcomes []outcome.Result, in func(outcome.Result) bool) string {
 	return "not run"
 }
 
-// costs has a row for each kind of request in each phase, and for the size of each program.
+// costs has a row for each kind of request in each phase.
 func (r *Comparison) costs(b *strings.Builder) {
-	b.WriteString("\n## Costs\n")
+	b.WriteString("\n## Requests\n")
 	r.head(b, "requests of ten MyWebs")
 	kinds := map[string]map[string]bool{}
 	for _, i := range r.Impls {
@@ -151,17 +132,6 @@ func (r *Comparison) costs(b *strings.Builder) {
 		for _, kind := range slices.Sorted(maps.Keys(kinds[phase])) {
 			r.row(b, escape(kind), func(name string) string { return fmt.Sprint(r.impl(name).Requests[phase][kind]) })
 		}
-	}
-	r.head(b, "program")
-	for _, row := range []struct {
-		name string
-		of   func(Static) string
-	}{
-		{"size in MiB", func(s Static) string { return fmt.Sprintf("%.1f", float64(s.BinaryBytes)/miB) }},
-		{"lines written", func(s Static) string { return fmt.Sprintf("%d in %d files", s.Written, s.Files) }},
-		{"permissions", func(s Static) string { return s.Permissions }},
-	} {
-		r.row(b, row.name, func(name string) string { return row.of(r.impl(name).Static) })
 	}
 }
 
