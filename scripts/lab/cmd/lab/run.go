@@ -106,6 +106,7 @@ func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p pa
 	}
 	for range e.rounds {
 		outcomes, err := suite.Run(ctx, w, o, checks, report)
+		o.Kill()
 		if all = append(all, outcomes...); err != nil && e.limit > 0 {
 			all = append(all, suite.NotRun(checks, outcomes, err.Error())...)
 		}

@@ -86,6 +86,7 @@ func examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, user
 	if err != nil {
 		return nil, err
 	}
+	defer o.Kill()
 	o.AssumeAll() // a bug may be a missing status or owner reference
 	chosen, outcomes, err := crash.Choose(ctx, w, o, checks, m.CaughtBy)
 	if err != nil {

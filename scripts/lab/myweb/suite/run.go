@@ -25,11 +25,11 @@ const Parallel = 6
 
 // Run runs the checks against an operator and returns the outcomes in the order of the checks; it calls report with
 // each outcome at once. Checks that share the operator run first, several at once, then those that need it alone,
-// each with a process that is ready. An error means that the lab failed, not the operator.
+// each with a process that is ready. After an Alone check, Run ends the process; otherwise the process continues, for
+// the next Run. An error means that the lab failed, not the operator.
 func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 	report func(outcome.Result)) ([]outcome.Result, error) {
 	r := &runner{fixture: w, operator: o, report: report, outcomes: make([]outcome.Result, len(checks))}
-	defer o.Kill()
 	if o.patience = idleAlone; len(checks) > Parallel {
 		o.patience = idleTogether
 	}
@@ -50,6 +50,9 @@ func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 	}
 	if err := r.together(ctx, checks); err != nil {
 		return r.known(), err
+	}
+	if len(alone) > 0 {
+		defer o.Kill()
 	}
 	for _, at := range alone {
 		if err := r.fresh(ctx); err != nil {
