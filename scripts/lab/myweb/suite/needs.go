@@ -193,7 +193,7 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 	begin, looks, last, w := time.Now(), 0, time.Duration(0), waiting{}
 	t.Eventually(what, within, func() error {
 		err := observe()
-		sure := !t.Operator.reports && w.isCertain(t)
+		sure := !t.Operator.reports && w.isCertain(t, certain)
 		idle := t.idle(begin)
 		if looks++; idle < last {
 			looks = 0
