@@ -226,11 +226,11 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 			return c.Follow(web.Spec)
 		})
 		t.Eventually("the pods of MyWeb "+name+" run", within, func() error {
-			c, err := t.children(name)
+			d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			return RolledOut(c.Deployment)
+			return RolledOut(d)
 		})
 		t.quietSince(t.awaited, steady)
 	}
