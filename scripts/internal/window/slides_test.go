@@ -290,6 +290,48 @@ func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 	}
 }
 
+// covered names the parts of the presenter's desk that another part covers, or that are outside of the screen.
+const covered = `(() => {
+  const wrong = [], desk = document.querySelector("#desk");
+  for (const part of desk.querySelectorAll("button, dd, h2, summary, #notes")) {
+    if (part.closest("details:not([open])") && part.localName !== "summary") continue;
+    part.scrollIntoView({ block: "nearest", behavior: "instant" });
+    const box = part.getBoundingClientRect();
+    for (const x of [box.left + 2, box.right - 2]) {
+      if (box.height && !desk.contains(document.elementFromPoint(x, box.top + box.height / 2))) wrong.push(part.textContent);
+    }
+  }
+  const bar = document.querySelector("#bar"), edge = desk.getBoundingClientRect().left;
+  for (const part of bar.querySelectorAll("*")) {
+    if (part.getBoundingClientRect().right > edge) wrong.push("the bar: " + part.textContent);
+  }
+  return wrong.join(", ");
+})()`
+
+// TestTheRunSheetIsNotCovered: with long notes, the run sheet is on the screen, and nothing covers its rows.
+func TestTheRunSheetIsNotCovered(t *testing.T) {
+	for _, language := range []string{"en", "zh-TW"} { // the bar is widest in Chinese
+		f := withSlides(t)
+		ctx := f.browser(t)
+		do(t, ctx, network.SetCookie("language", language).WithURL("http://"+f.host()), chromedp.EmulateViewport(1280, 800))
+		f.toSlides(t, ctx, slide(t, "Inside a controller"))
+		do(t, ctx, chromedp.Evaluate(`{
+			const sheet = document.querySelector("#sheet");
+			sheet.selectedIndex = 1;
+			sheet.dispatchEvent(new Event("change"));
+		}`, nil), toLastStep())
+		f.toSlides(t, ctx, "/slides/presenter")
+		var below float64
+		var wrong string
+		do(t, ctx, chromedp.Click("#begin"), chromedp.Evaluate(
+			`document.querySelector("#desk summary").getBoundingClientRect().bottom - innerHeight`, &below),
+			chromedp.Click("#desk summary"), chromedp.WaitVisible("#rows button"), chromedp.Evaluate(covered, &wrong))
+		if below > 0 || wrong != "" {
+			t.Errorf("%s: the run sheet is %.0f pixels below the screen; covered: %s", language, below, wrong)
+		}
+	}
+}
+
 // A break has its place between the slides, and the projector shows how long it still is.
 func TestABreakIsBetweenTheSlides(t *testing.T) {
 	f := withSlides(t)
