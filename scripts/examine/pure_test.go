@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/state"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
@@ -333,6 +334,35 @@ func TestChildrenOf(t *testing.T) {
 		r.target.sample.SetName("x")
 		if got := joined((&trial{run: r, namespace: "a"}).childrenOf(test.changes)); strings.ReplaceAll(got, ",", "") != test.want {
 			t.Errorf("cluster %v: %q, want %q", cluster, got, test.want)
+		}
+	}
+}
+
+// TestAConflictThatOthersCaused has a write that was refused after the operator's own last write, or after a change by others.
+func TestAConflictThatOthersCaused(t *testing.T) {
+	write := func(n int, version string, effect ledger.Effect) ledger.Entry {
+		return ledger.Entry{N: n, ResourceVersion: version, Effect: effect, Request: wire.Request{Verb: wire.Update,
+			Group: "apps", Resource: "deployments", Namespace: "a", Name: "x"}}
+	}
+	event := func(name, version string) loop.Record {
+		return loop.Record{Is: loop.Event, Group: "apps", Resource: "deployments", Namespace: "a", Name: name,
+			ResourceVersion: version}
+	}
+	refused := write(3, "", ledger.None)
+	writes := []ledger.Entry{write(1, "5", ledger.Moved), refused, write(4, "8", ledger.Moved)}
+	for name, test := range map[string]struct {
+		records []loop.Record
+		want    bool
+	}{
+		"its own last write":                {[]loop.Record{event("x", "5"), event("x", "8")}, false},
+		"a change by others":                {[]loop.Record{event("x", "5"), event("x", "7"), event("x", "8")}, true},
+		"an earlier change by others":       {[]loop.Record{event("x", "4")}, false},
+		"a later change by others":          {[]loop.Record{event("x", "9")}, false},
+		"a change of another object":        {[]loop.Record{event("y", "7")}, false},
+		"no event, as of an unwatched kind": {nil, false},
+	} {
+		if got := causedByOthers(refused, writes, test.records); got != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
