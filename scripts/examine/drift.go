@@ -240,7 +240,7 @@ func (r *run) mostFields() int {
 // changeAll changes fields in several samples at once, a few in each.
 func (r *run) changeAll(c child, fields []path) (all changes) {
 	at, tried := 6, 0
-	if r.target.serial() {
+	if r.serial() {
 		at = 1
 	}
 	var mu sync.Mutex
