@@ -161,6 +161,13 @@ func TestVariationsOutsideSpec(t *testing.T) {
 	}
 }
 
+func TestTextsOfASecret(t *testing.T) {
+	u := &unstructured.Unstructured{Object: object(t, "stringData: {a: b}\ndata: {c: ZA==}")}
+	if err := storeTexts(u); err != nil || text(u.Object) != `{"data":{"a":"Yg==","c":"ZA=="}}` {
+		t.Errorf("%s, %v", text(u.Object), err)
+	}
+}
+
 func TestAVariationOfASample(t *testing.T) {
 	sample := &unstructured.Unstructured{Object: object(t, "metadata: {annotations: {a/b: c}}\ndata: {key: a}")}
 	for _, test := range []struct {
