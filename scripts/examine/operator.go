@@ -207,13 +207,12 @@ func (o *operator) start(ctx context.Context) error {
 	return err
 }
 
-// observes returns nil when the process has begun to watch the sample's kind since a mark, or lists it again and again.
+// observes returns nil when the process has begun to watch the sample's kind since a mark, or has listed it a second time.
 func (o *operator) observes(mark int) error {
-	count := func(verb string) int {
-		return o.fixture.Ledger.Count(ledger.Match{Users: []string{o.user.Name}, After: mark, Verbs: []string{verb},
-			Resources: []string{o.target.what()}})
-	}
-	if count(wire.Watch) == 0 && count(wire.List) < 2 {
+	reads := ledger.Match{Users: []string{o.user.Name}, After: mark, Resources: []string{o.target.what()}}
+	isList := func(e ledger.Entry) bool { return e.Verb == wire.List && e.Accepted() }
+	watch := ledger.Match{Verbs: []string{wire.Watch}}
+	if o.fixture.Ledger.Count(reads, watch) == 0 && o.fixture.Ledger.Count(reads, ledger.Match{Where: isList}) < 2 {
 		return fmt.Errorf("it does not watch %s", o.target.what())
 	}
 	return nil
