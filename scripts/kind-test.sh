@@ -5,8 +5,8 @@
 set -euo pipefail
 # shellcheck source=kind-lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/kind-lib.sh"
-# shellcheck source=kind-record.sh
-. "$root/scripts/kind-record.sh"
+# shellcheck source=record.sh
+. "$root/scripts/record.sh"
 
 need_docker
 "$root/scripts/workshop" tools kind

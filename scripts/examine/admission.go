@@ -42,6 +42,8 @@ func admission(r *run) error {
 		{"a quota refuses " + c.String(), false, func(t *trial) (Finding, error) {
 			if t.target.cluster {
 				return skipped("the namespaces of its children are its own, so there is no quota before them"), nil
+			} else if ledgerName(c) == t.target.what() && c.Namespace == "" {
+				return skipped("a quota for its child would refuse the sample, too"), nil
 			}
 			return t.refused(c, (*trial).limit, "exceeded quota")
 		}},
@@ -224,7 +226,7 @@ func (t *trial) missing(except child) (names []string) {
 
 // terminated deletes the namespace of a sample that a finalizer keeps.
 func (t *trial) terminated() (Finding, error) {
-	if t.target.serial() {
+	if t.serial() {
 		return skipped("its namespace is not the examination's own"), nil
 	}
 	if err := t.serve(); err != nil {

@@ -93,7 +93,7 @@ func (t *trial) stillThere(writes []ledger.Entry) error {
 		}
 	}
 	for _, e := range made {
-		for _, c := range childrenOf([]ledger.Entry{e}, t.target.gvr, t.target.cluster) {
+		for _, c := range t.childrenOf([]ledger.Entry{e}) {
 			if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 				return fmt.Errorf("%s was created and is gone", c)
 			}

@@ -14,11 +14,12 @@ import (
 	"example.com/operator-workshop/scripts/examine/fixture"
 )
 
-// A crdVersion is one version of a kind.
-type crdVersion struct {
+// A servedKind is one version of a kind.
+type servedKind struct {
 	gvr     schema.GroupVersionResource
 	cluster bool           // an object has no namespace, and its children may be in any
-	spec    map[string]any // the schema of spec
+	schema  map[string]any // of the whole object
+	builtIn bool           // the API server has the kind without a CRD
 	// statusless versions have no status subresource: a write of the status is also a write of the spec.
 	statusless bool
 }
@@ -26,8 +27,8 @@ type crdVersion struct {
 // readCRDs finds the CRDs in the manifests, and in a file or below a folder. It ignores other objects, such as a
 // kustomization.
 func (t *target) readCRDs() error {
-	t.kinds, t.conversions = map[schema.GroupVersionKind]crdVersion{}, map[string]map[string]any{}
-	if t.CRD == "" {
+	t.kinds, t.conversions = map[schema.GroupVersionKind]servedKind{}, map[string]map[string]any{}
+	if t.CRD == "" { // a sample of a built-in kind needs no CRD
 		return t.addCRDs(t.workload.ofKinds("CustomResourceDefinition"), "MANIFEST="+t.Manifest)
 	}
 	var all []*unstructured.Unstructured
@@ -42,7 +43,11 @@ func (t *target) readCRDs() error {
 	if err != nil {
 		return fmt.Errorf("CRD=%s cannot be used: %w", t.CRD, err)
 	}
-	return t.addCRDs(all, "CRD="+t.CRD)
+	if err := t.addCRDs(all, "CRD="+t.CRD); err != nil || len(t.kinds) > 0 {
+		return err
+	}
+	return fmt.Errorf("CRD=%s holds no CustomResourceDefinition: give in CRD= the folder with the generated files, often "+
+		"config/crd/bases (make manifests writes them)", t.CRD)
 }
 
 // addCRDs keeps the CRDs among objects of a setting.
@@ -56,10 +61,6 @@ func (t *target) addCRDs(all []*unstructured.Unstructured, setting string) error
 				"apiextensions.k8s.io/v1", setting, u.GetName(), u.GetAPIVersion())
 		}
 		t.addCRD(u)
-	}
-	if len(t.kinds) == 0 {
-		return fmt.Errorf("%s holds no CustomResourceDefinition: give in CRD= the folder with the generated files, often "+
-			"config/crd/bases (make manifests writes them)", setting)
 	}
 	return nil
 }
@@ -83,11 +84,11 @@ func (t *target) addCRD(u *unstructured.Unstructured) {
 	for _, v := range versions {
 		v, _ := v.(map[string]any)
 		name, _, _ := unstructured.NestedString(v, "name")
-		spec, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "spec")
+		schemaOfKind, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema")
 		gv := schema.GroupVersion{Group: group, Version: name}
 		_, status, _ := unstructured.NestedMap(v, "subresources", "status")
-		t.kinds[gv.WithKind(kind)] = crdVersion{gvr: gv.WithResource(plural), cluster: scope == "Cluster", spec: spec,
-			statusless: !status}
+		t.kinds[gv.WithKind(kind)] = servedKind{gvr: gv.WithResource(plural), cluster: scope == "Cluster",
+			schema: schemaOfKind, statusless: !status}
 	}
 }
 
@@ -102,4 +103,4 @@ func (t *target) kindNames() string {
 }
 
 // what names the sample's resource as the ledger does.
-func (t *target) what() string { return t.gvr.Resource + "." + t.gvr.Group }
+func (t *target) what() string { return t.gvr.GroupResource().String() }

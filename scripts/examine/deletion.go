@@ -108,7 +108,7 @@ func (t *trial) collected(creates []ledger.Entry, release func(context.Context) 
 		return err
 	}
 	return t.eventually(20*time.Second, func() error {
-		for _, c := range childrenOf(creates, t.target.gvr, t.target.cluster) {
+		for _, c := range t.childrenOf(creates) {
 			if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%s stays without its sample", c)
 			}

@@ -36,10 +36,10 @@ func (c child) String() string {
 // another controller, such as the pods of a workload: that controller restores them.
 func (t *trial) discoverChildren() (children []child, err error) {
 	changes := t.changes(0)
-	candidates := childrenOf(changes, t.target.gvr, t.target.cluster)
-	created := childrenOf(slices.DeleteFunc(slices.Clone(changes), func(e ledger.Entry) bool {
+	candidates := t.childrenOf(changes)
+	created := t.childrenOf(slices.DeleteFunc(slices.Clone(changes), func(e ledger.Entry) bool {
 		return !slices.Contains(e.Served, http.StatusCreated)
-	}), t.target.gvr, t.target.cluster)
+	}))
 	owner, err := t.sample()
 	if err != nil {
 		return nil, err
@@ -67,25 +67,50 @@ func (t *trial) discoverChildren() (children []child, err error) {
 	return children, nil
 }
 
-// childrenOf are the objects of writes, except those of the sample's resource. With a sample that has no namespace,
-// each child has its own namespace.
-func childrenOf(changes []ledger.Entry, sample schema.GroupVersionResource, cluster bool) (all []child) {
+// childrenOf are the objects of writes, except the sample. With a sample that has no namespace, each child has its own
+// namespace.
+func (t *trial) childrenOf(changes []ledger.Entry) (all []child) {
+	own := t.own()
+	return slices.DeleteFunc(childrenOf(changes, t.here()), func(c child) bool {
+		return ledgerName(c) == ledgerName(own) && c.Name == own.Name && c.Namespace == "" // in any version
+	})
+}
+
+// childrenOf are the objects of writes. An object outside a namespace has its own.
+func childrenOf(changes []ledger.Entry, namespace string) (all []child) {
 	for _, e := range changes {
 		gvr := schema.GroupVersionResource{Group: e.Group, Version: e.Version, Resource: e.Resource}
 		ofNamespace := gvr.GroupResource() == schema.GroupResource{Resource: "namespaces"} // named in its path
 		c := child{GVR: gvr, Name: e.Name, Cluster: e.Namespace == "" || ofNamespace}
-		if cluster && !ofNamespace {
+		if e.Namespace != namespace && !ofNamespace {
 			c.Namespace = e.Namespace
 		}
-		if gvr.GroupResource() != sample.GroupResource() && e.Name != "" && !slices.Contains(all, c) {
+		if e.Name != "" && !slices.Contains(all, c) {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
+// made are the existing objects that the operator created in the trial.
+func (t *trial) made() (all []child, err error) {
+	for _, c := range t.childrenOf(created(t.changes(0))) {
+		switch _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
+		case err == nil:
+			all = append(all, c)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // owned are the namespaced objects in reach with an owner reference to the sample.
+//
+// The cluster's own controllers also make objects for a sample of a built-in kind: there only those count that the
+// operator wrote.
 func (t *trial) owned(ctx context.Context, owner types.UID) (all []child, err error) {
+	written := t.childrenOf(t.changes(0))
 	lists, err := discovery.ServerPreferredNamespacedResources(t.fixture.Kube.Discovery())
 	if err != nil {
 		return nil, err
@@ -107,10 +132,12 @@ func (t *trial) owned(ctx context.Context, owner types.UID) (all []child, err er
 			for _, u := range items.Items {
 				if slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }) {
 					c := child{GVR: gvr, Name: u.GetName()}
-					if t.target.cluster {
+					if u.GetNamespace() != t.here() {
 						c.Namespace = u.GetNamespace()
 					}
-					all = append(all, c)
+					if !t.target.builtIn || slices.Contains(written, c) {
+						all = append(all, c)
+					}
 				}
 			}
 		}

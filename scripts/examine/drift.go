@@ -206,11 +206,11 @@ func (r *run) changeFields(c child) (Finding, error) {
 	kept := alone.kept
 	all.slowest = max(all.slowest, alone.slowest)
 	note := ""
-	if all.fixed > 0 {
-		note = fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
-	}
 	if left := len(r.fields[c]) - all.changed - all.fixed; left > 0 {
-		note += fmt.Sprintf("; %d were not tried", left)
+		note = fmt.Sprintf("; %d were not tried", left)
+	}
+	if all.fixed > 0 {
+		note += fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
 	}
 	switch {
 	case len(kept) > 0:
@@ -240,7 +240,7 @@ func (r *run) mostFields() int {
 // changeAll changes fields in several samples at once, a few in each.
 func (r *run) changeAll(c child, fields []path) (all changes) {
 	at, tried := 6, 0
-	if r.target.serial() {
+	if r.serial() {
 		at = 1
 	}
 	var mu sync.Mutex

@@ -18,10 +18,13 @@ import (
 )
 
 // build compiles the operator of these tests.
-func build(t *testing.T, flags ...string) string {
+func build(t *testing.T, flags ...string) string { return buildOf(t, "testoperator", flags...) }
+
+// buildOf compiles one of the operators of these tests.
+func buildOf(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "testoperator")
-	args := slices.Concat([]string{"build", "-o", program}, flags, []string{"./testoperator"})
+	program := filepath.Join(t.TempDir(), name)
+	args := slices.Concat([]string{"build", "-o", program}, flags, []string{"./" + name})
 	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -63,6 +66,69 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas",
 			[]string{"two replicas both write"}},
 	})
+}
+
+// TestWithoutACustomResource has a replicator of ConfigMaps, in one namespace and into another, and an operator whose
+// custom resource has its fields at its root.
+func TestWithoutACustomResource(t *testing.T) {
+	t.Parallel()
+	type test struct {
+		sample, fault string
+		only          []string
+		fail          string
+		say           []string
+	}
+	const configMap, elsewhere, note = "configmap.yaml", "elsewhere.yaml", "note.yaml"
+	tests := []test{
+		{configMap, "", []string{"drift", "spec"}, "", []string{"**passed**: data.text becomes \"welcomex\": it reached " +
+			"configmaps/hello-copy.data.text", "**passed**: data.text is removed", "**passed**: a deleted configmaps/hello-copy"}},
+		{configMap, "merges", []string{"spec"}, "spec", []string{"data.examine becomes \"x\"](#spec-changes): after the change " +
+			"was undone, the state is not the first one", "data.text is removed](#spec-changes): accepted, and neither"}},
+	}
+	if os.Getenv("LONG") != "" {
+		tests = append(tests,
+			test{configMap, "once", []string{"spec"}, "spec", []string{"data.text becomes \"welcomex\"](#spec-changes): accepted"}},
+			test{elsewhere, "", []string{"deletion", "ownership", "drift", "spec"}, "", []string{
+				"**passed**: a deleted configmaps/team/hello", "it reached configmaps/team/hello.data.text",
+				"an object with the name of configmaps/team/hello that has no owner stays: it stayed"}},
+			test{elsewhere, "once", []string{"spec"}, "spec", []string{"data.text becomes \"welcomex\"](#spec-changes): accepted"}},
+			test{elsewhere, "leaves", []string{"deletion"}, "deletion", []string{"configmaps/team/hello is left"}},
+			test{elsewhere, "adopts", []string{"ownership"}, "ownership", []string{"the operator changed it"}},
+			test{note, "", []string{"deletion", "spec", "values"}, "", []string{"**passed**: copyTo becomes \"hello-copyx\": it " +
+				"reached a child that is gone", "**passed**: data.text becomes \"welcomex\""}},
+			test{note, "merges", []string{"spec"}, "spec", []string{"data.examine becomes \"x\"](#spec-changes): after the change " +
+				"was undone"}})
+	}
+	program := buildOf(t, "testreplicator")
+	for _, test := range tests {
+		t.Run(test.sample+" "+test.fault, func(t *testing.T) {
+			t.Parallel()
+			s := Subject{Program: program, Sample: "testreplicator/config/" + test.sample, Env: []string{"FAULT=" + test.fault},
+				Role: []string{"testreplicator/config/role.yaml"}, Fast: true}
+			if test.sample == note {
+				s.CRD, s.Env = "testreplicator/config/crd.yaml", append(s.Env, "SOURCE=notes")
+			}
+			expect(t, s, test.only, test.fail, test.say)
+		})
+	}
+}
+
+// expect examines a subject: some experiments must fail, no other may fail, and the page must have some texts.
+func expect(t *testing.T, s Subject, only []string, fail string, say []string) {
+	t.Helper()
+	report, err := Run(t.Context(), s, Options{Only: only, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := failedExperiments(report); got != fail {
+		t.Errorf("failed: %q, want %q", got, fail)
+	}
+	page := report.Markdown()
+	for _, text := range say {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not say %q:\n%s", text, page)
+		}
+	}
 }
 
 // TestWhatNeverConverges has operators that stop writing before they have done their work.
@@ -768,19 +834,7 @@ func plantedFaults(t *testing.T, faults map[string]planted) {
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has a separate control plane, and mostly waits
-			report, err := Run(t.Context(), greeting(program, test.env...), Options{Only: test.only, Progress: t.Logf})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := failedExperiments(report); got != test.fail {
-				t.Errorf("failed: %q, want %q", got, test.fail)
-			}
-			page := report.Markdown()
-			for _, say := range test.say {
-				if !strings.Contains(page, say) {
-					t.Errorf("the page does not say %q:\n%s", say, page)
-				}
-			}
+			expect(t, greeting(program, test.env...), test.only, test.fail, test.say)
 		})
 	}
 }

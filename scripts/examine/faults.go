@@ -231,7 +231,7 @@ func (t *trial) notRecovered(when string, mark int, err error) Finding {
 
 // otherServed waits until another sample is ready in a namespace that is not disturbed.
 func (t *trial) otherServed() (what string, err error) {
-	if t.target.serial() {
+	if t.serial() {
 		return "", nil
 	}
 	other, err := t.newTrial(t.ctx)

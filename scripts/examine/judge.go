@@ -152,7 +152,7 @@ func (j *judged) crd() error {
 	case !served:
 		return j.fail(title, fmt.Errorf("the CRD is for %s", j.target.kindNames()))
 	}
-	j.target.crdVersion = version
+	j.target.servedKind = version
 	if err := j.install(); err != nil {
 		return j.fail(title, err)
 	}
@@ -258,7 +258,7 @@ func (j *judged) ownsAll(t *trial) (Finding, error) {
 			why += words(t.operator.Process())
 		}
 	}
-	for _, c := range childrenOf(t.changes(0), t.target.gvr, false) {
+	for _, c := range t.childrenOf(t.changes(0)) {
 		if slices.ContainsFunc(missing, func(kind string) bool { return resourceOf(kind) == c.GVR }) {
 			why = fmt.Sprintf("the operator wrote %s without an owner reference to the sample", c)
 		}
@@ -301,7 +301,7 @@ func (j *judged) reaches(t *trial, f specification.Field) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	v := variation{[]string{f.Name}, f.Other(), f.Value()}
+	v := variation{path: []string{"spec", f.Name}, value: f.Other(), was: f.Value()}
 	mark := t.fixture.Ledger.Mark()
 	if _, err := t.patchSpec(v, v.value); err != nil {
 		return Finding{}, err

@@ -17,7 +17,7 @@ import (
 // namespace in its name or content. An owner reference cannot lead to another namespace, so the garbage collector
 // does not delete them. An object that all samples share, such as a ClusterRole, names no namespace.
 func (t *trial) writtenOutside() (all []child, err error) {
-	if t.target.serial() {
+	if t.serial() {
 		return nil, nil // no namespace is that of one sample
 	}
 	writes := t.fixture.Ledger.Entries(ledger.Match{Verbs: wire.Writes, After: t.mark, Except: ledger.Housekeeping,
@@ -25,7 +25,7 @@ func (t *trial) writtenOutside() (all []child, err error) {
 			return strings.HasPrefix(e.User, t.operator.user.Name) && e.Namespace != t.namespace && e.Committed() &&
 				!t.isLock(e)
 		}})
-	for _, c := range childrenOf(writes, t.target.gvr, true) {
+	for _, c := range t.childrenOf(writes) {
 		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue

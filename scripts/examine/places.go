@@ -11,14 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// placeOf is the file and the line of a field of the spec: in the sample, or where the sample does not set the field, in
-// the CRD.
+// placeOf is the file and the line of a field: in the sample, or where the sample does not set the field, in the CRD.
 func (t *target) placeOf(field []string) (file string, line int) {
 	kind := t.sample.GetKind()
-	if line := lineOf(t.Sample, []string{"kind"}, kind, append([]string{"spec"}, field...)); line > 0 {
+	if line := lineOf(t.Sample, []string{"kind"}, kind, field); line > 0 {
 		return t.Sample, line
 	}
-	path := []string{"spec", "versions", t.gvr.Version, "schema", "openAPIV3Schema", "properties", "spec"}
+	path := []string{"spec", "versions", t.gvr.Version, "schema", "openAPIV3Schema"}
 	for _, name := range field {
 		path = append(path, "properties", name)
 	}

@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,7 @@ const refusal = "the examination does not allow this object"
 
 // policy guards the children of a resource, where the sample has its children.
 func (t *trial) policy(c child) fixture.Policy {
-	return fixture.Policy{Namespace: t.namespace, Everywhere: t.target.cluster, Resource: c.GVR}
+	return fixture.Policy{Namespace: cmp.Or(c.Namespace, t.namespace), Everywhere: t.target.cluster, Resource: c.GVR}
 }
 
 // refuse makes a policy refuse a child, until allow is called.
@@ -47,5 +48,5 @@ func (t *trial) mutate(m mutation) (stop func(context.Context) error, err error)
 // limit makes a quota refuse all children of a resource, until lift is called.
 func (t *trial) limit(c child) (lift func(context.Context) error, err error) {
 	name := corev1.ResourceName("count/" + c.GVR.GroupResource().String())
-	return t.fixture.Limit(t.ctx, t.namespace, corev1.ResourceList{name: resource.MustParse("0")})
+	return t.fixture.Limit(t.ctx, cmp.Or(c.Namespace, t.namespace), corev1.ResourceList{name: resource.MustParse("0")})
 }

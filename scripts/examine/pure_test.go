@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/state"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
@@ -110,11 +111,129 @@ func TestVariations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, v := range variations(nil, object(t, test.schema), object(t, test.spec), usual) {
+			schema := map[string]any{"properties": map[string]any{"spec": object(t, test.schema)}}
+			read := &target{servedKind: servedKind{schema: schema},
+				sample: &unstructured.Unstructured{Object: map[string]any{"spec": object(t, test.spec)}}}
+			all, _ := read.variations(usual)
+			for _, v := range all {
 				got = append(got, v.String())
 			}
 			if diff := gocmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestVariationsOutsideSpec has a custom resource with fields at its root, and objects of built-in kinds.
+func TestVariationsOutsideSpec(t *testing.T) {
+	const root = "properties: {apiVersion: {type: string}, status: {type: object}, metadata: {type: object}, " +
+		"immutable: {type: boolean}, data: {type: object, additionalProperties: {type: string}}, " +
+		"secret: {type: object, additionalProperties: {type: string, format: byte}}}"
+	for name, test := range map[string]struct {
+		builtIn             bool
+		sample, want, names string
+	}{
+		"a custom resource": {false, "metadata: {annotations: {a: b}}\ndata: {key: a}",
+			`data.examine becomes "x", data.key becomes "ax", data.key is removed, data is removed, ` +
+				"immutable becomes true", "data.key data immutable secret"},
+		"a built-in kind": {true, "metadata: {name: x, annotations: {a/b: c}}\ndata: {key: a}\nstatus: {a: b}",
+			`data.examine becomes "x", data.key becomes "ax", data.key is removed, data is removed, ` +
+				`metadata.annotations.a/b becomes "cx", metadata.annotations.a/b is removed`,
+			"data.key data metadata.annotations.a/b"},
+		"data in base64": {true, "secret: {key: YQ==}",
+			"secret.examine changes, secret.key changes, secret.key is removed, secret is removed", "secret.key secret"},
+		"nothing": {true, "{}", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := &target{servedKind: servedKind{schema: object(t, root), builtIn: test.builtIn},
+				sample: &unstructured.Unstructured{Object: object(t, test.sample)}}
+			all, names := read.variations(usual)
+			var got []string
+			for _, v := range all {
+				got = append(got, v.String())
+			}
+			if diff := gocmp.Diff([]string{test.want, test.names},
+				[]string{strings.Join(got, ", "), strings.Join(names, " ")}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAVariationOfASample(t *testing.T) {
+	sample := &unstructured.Unstructured{Object: object(t, "metadata: {annotations: {a/b: c}}\ndata: {key: a}")}
+	for _, test := range []struct {
+		v         variation
+		want, own string
+	}{
+		{variation{path: []string{"metadata", "annotations", "a/b"}, value: "d"},
+			`{"data":{"key":"a"},"metadata":{"annotations":{"a/b":"d"}}}`, "configmaps/x.metadata.annotations.a/b"},
+		{variation{path: []string{"data", "key"}}, `{"data":{},"metadata":{"annotations":{"a/b":"c"}}}`,
+			"configmaps/x.data.other"},
+	} {
+		now, err := test.v.in(sample)
+		if err != nil || text(now.Object) != test.want {
+			t.Errorf("%s: %s, %v, want %s", test.v, text(now.Object), err, test.want)
+		}
+		if test.v.at(now) == test.v.at(sample) {
+			t.Errorf("%s changes nothing: %s", test.v, test.v.at(now))
+		}
+		of := &trial{run: &run{target: &target{sample: &unstructured.Unstructured{}}}}
+		of.target.sample.SetName("x")
+		of.target.gvr.Resource = "configmaps"
+		if !of.isPartOf(test.v, test.own) || of.isPartOf(test.v, "configmaps/x.metadata.annotations.a/bc") ||
+			of.isPartOf(test.v, "configmaps/xy.data.other") {
+			t.Errorf("%s: a wrong part of the sample", test.v)
+		}
+	}
+}
+
+// TestSchemaOf has a schema with references, of which one leads to itself.
+func TestSchemaOf(t *testing.T) {
+	schemas := object(t, `
+a.Kind: {x-kubernetes-group-version-kind: [{group: "", version: v1, kind: Kind}],
+  properties: {part: {allOf: [{$ref: "#/components/schemas/a.Part"}], default: {}}}}
+a.Part: {properties: {size: {type: integer}, inner: {$ref: "#/components/schemas/a.Part"}}}
+`)
+	got := schemaOf(schema.GroupVersionKind{Version: "v1", Kind: "Kind"}, schemas)
+	if kind, _, _ := unstructured.NestedString(got, "properties", "part", "properties", "size", "type"); kind != "integer" {
+		t.Errorf("the schema has no part: %v", got)
+	}
+	if none := schemaOf(schema.GroupVersionKind{Version: "v2", Kind: "Kind"}, schemas); none != nil {
+		t.Errorf("a schema of another version: %v", none)
+	}
+}
+
+// TestASampleOfABuiltInKind chooses the sample among the objects of a file.
+func TestASampleOfABuiltInKind(t *testing.T) {
+	const namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
+	object := func(name, annotations string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", annotations: {" + annotations + "}}\n"
+	}
+	for name, test := range map[string]struct{ file, crd, want, fails string }{
+		"the only object":                    {object("a", ""), "", "a", ""},
+		"the only object with an annotation": {namespace + object("a", "") + object("b", "x: z"), "", "b", ""},
+		"two objects with annotations":       {object("a", "x: z") + object("b", "x: z"), "", "", "holds no sample"},
+		"an operator that also has a CRD":    {object("a", "x: z"), "testoperator/config/crd.yaml", "a", ""},
+		"a wrong file beside a CRD":          {object("a", ""), "testoperator/config/crd.yaml", "", "the CRDs are for"},
+		"a kind that no API server has":      {"apiVersion: a/v1\nkind: B\n", "", "", "it has a/v1 B, and no CRD was given"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "sample.yaml")
+			if err := os.WriteFile(file, []byte(test.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			read, err := Subject{Program: "/bin/true", CRD: test.crd, Sample: file}.resolve()
+			switch {
+			case test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)):
+				t.Errorf("%v, want %q", err, test.fails)
+			case test.fails == "" && err != nil:
+				t.Error(err)
+			case err == nil && (read.sample.GetName() != test.want || !read.builtIn):
+				t.Errorf("the sample is %s", read.sample.GetName())
+			case err == nil && slices.Contains(read.needs, read.sample):
+				t.Error("the sample needs itself")
 			}
 		})
 	}
@@ -184,34 +303,66 @@ func TestMaskedPaths(t *testing.T) {
 }
 
 func TestVariationPatch(t *testing.T) {
-	data, err := variation{path: []string{"tls", "on"}}.patch(nil)
+	data, err := variation{path: []string{"spec", "tls", "on"}}.patch(nil)
 	if want := `{"spec":{"tls":{"on":null}}}`; string(data) != want || err != nil {
 		t.Errorf("%s, %v, want %s", data, err, want)
 	}
 }
 
 func TestChildrenOf(t *testing.T) {
-	sample := schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "greetings"}
+	const group = "test.example.com"
 	entry := func(group, resource, namespace, name string) ledger.Entry {
 		return ledger.Entry{Request: wire.Request{
 			Group: group, Version: "v1", Resource: resource, Namespace: namespace, Name: name}}
 	}
-	for cluster, want := range map[bool]string{
-		false: "deployments.apps/x clusterroles.rbac.authorization.k8s.io/x",
-		true:  "deployments.apps/a/x deployments.apps/b/x namespaces/a clusterroles.rbac.authorization.k8s.io/x",
+	sample := schema.GroupVersionResource{Group: group, Version: "v2", Resource: "greetings"}
+	for cluster, test := range map[bool]struct {
+		changes []ledger.Entry
+		want    string
+	}{
+		false: {[]ledger.Entry{entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "a", "x"),
+			entry(group, "greetings", "a", "x"), entry(group, "greetings", "a", "y"), entry(group, "greetings", "team", "x"),
+			entry("rbac.authorization.k8s.io", "clusterroles", "", "x")},
+			"deployments.apps/x greetings.test.example.com/y greetings.test.example.com/team/x " +
+				"clusterroles.rbac.authorization.k8s.io/x"},
+		true: {[]ledger.Entry{entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "b", "x"),
+			entry("", "namespaces", "a", "a"), entry("", "namespaces", "", "a"), entry(group, "greetings", "", "x")},
+			"deployments.apps/a/x deployments.apps/b/x namespaces/a"},
 	} {
-		var got []string
-		changes := []ledger.Entry{entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "a", "x"),
-			entry("test.example.com", "greetings", "a", "x"), entry("rbac.authorization.k8s.io", "clusterroles", "", "x")}
-		if cluster {
-			changes = slices.Insert(changes, 2, entry("apps", "deployments", "b", "x"), entry("", "namespaces", "a", "a"),
-				entry("", "namespaces", "", "a"))
+		r := &run{target: &target{sample: &unstructured.Unstructured{}}}
+		r.target.gvr, r.target.cluster = sample, cluster
+		r.target.sample.SetName("x")
+		if got := joined((&trial{run: r, namespace: "a"}).childrenOf(test.changes)); strings.ReplaceAll(got, ",", "") != test.want {
+			t.Errorf("cluster %v: %q, want %q", cluster, got, test.want)
 		}
-		for _, c := range childrenOf(changes, sample, cluster) {
-			got = append(got, c.String())
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("cluster %v: %q, want %q", cluster, got, want)
+	}
+}
+
+// TestAConflictThatOthersCaused has a write that was refused after the operator's own last write, or after a change by others.
+func TestAConflictThatOthersCaused(t *testing.T) {
+	write := func(n int, version string, effect ledger.Effect) ledger.Entry {
+		return ledger.Entry{N: n, ResourceVersion: version, Effect: effect, Request: wire.Request{Verb: wire.Update,
+			Group: "apps", Resource: "deployments", Namespace: "a", Name: "x"}}
+	}
+	event := func(name, version string) loop.Record {
+		return loop.Record{Is: loop.Event, Group: "apps", Resource: "deployments", Namespace: "a", Name: name,
+			ResourceVersion: version}
+	}
+	refused := write(3, "", ledger.None)
+	writes := []ledger.Entry{write(1, "5", ledger.Moved), refused, write(4, "8", ledger.Moved)}
+	for name, test := range map[string]struct {
+		records []loop.Record
+		want    bool
+	}{
+		"its own last write":                {[]loop.Record{event("x", "5"), event("x", "8")}, false},
+		"a change by others":                {[]loop.Record{event("x", "5"), event("x", "7"), event("x", "8")}, true},
+		"an earlier change by others":       {[]loop.Record{event("x", "4")}, false},
+		"a later change by others":          {[]loop.Record{event("x", "9")}, false},
+		"a change of another object":        {[]loop.Record{event("y", "7")}, false},
+		"no event, as of an unwatched kind": {nil, false},
+	} {
+		if got := causedByOthers(refused, writes, test.records); got != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

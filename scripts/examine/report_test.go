@@ -507,8 +507,8 @@ func TestThePlaceOfAFinding(t *testing.T) {
 	read := &target{Subject: Subject{CRD: ".", Sample: "a b/sample.yaml"}, sample: &unstructured.Unstructured{}}
 	read.sample.SetKind("Greeting")
 	read.gvr.Version = "v1"
-	for field, want := range map[string]string{"text": "a b/sample.yaml:7", "tls.on": "a b/sample.yaml:8",
-		"nodePort": "crd.yaml:25", "none": ":0"} {
+	for field, want := range map[string]string{"spec.text": "a b/sample.yaml:7", "spec.tls.on": "a b/sample.yaml:8",
+		"spec.nodePort": "crd.yaml:25", "none": ":0"} {
 		file, line := read.placeOf(strings.Split(field, "."))
 		if got := fmt.Sprintf("%s:%d", file, line); got != want {
 			t.Errorf("%s: %s, want %s", field, got, want)

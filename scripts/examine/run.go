@@ -66,6 +66,8 @@ type run struct {
 	generated   map[fieldOf]bool   // they differ from run to run
 	locks       map[objectKey]bool // of leader elections
 
+	writesStatus bool // the operator writes the status of the sample
+
 	deletedMu sync.Mutex
 	deleted   map[string]bool // prerequisites that the operator deleted in the current experiment
 
@@ -126,11 +128,14 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	crds := filepath.Join(dir, "crds.yaml")
-	if err := fixture.WriteManifest(crds, t.crds); err != nil {
-		return nil, err
+	var crds []string
+	if len(t.crds) > 0 {
+		crds = []string{filepath.Join(dir, "crds.yaml")}
+		if err := fixture.WriteManifest(crds[0], t.crds); err != nil {
+			return nil, err
+		}
 	}
-	r.fixture, err = fixture.Start(ctx, fixture.Options{Bin: o.Bin, CRDs: []string{crds}, Services: true})
+	r.fixture, err = fixture.Start(ctx, fixture.Options{Bin: o.Bin, CRDs: crds, Services: true})
 	if err != nil {
 		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in %s: %w", cmp.Or(t.CRD, t.Manifest), err)
 	}
@@ -179,6 +184,9 @@ func choose(s Subject, only []string) (chosen []experiment, err error) {
 // prepare starts the operator. The work that it starts ends with watching.
 func (r *run) prepare(watching context.Context) error {
 	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(r.fixture.Kube.Discovery()))
+	if err := r.completeBuiltIn(); err != nil {
+		return err
+	}
 	nodes, err := r.fixture.Kube.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
 	if err != nil {
 		return err

@@ -19,8 +19,20 @@ import (
 	"example.com/operator-workshop/scripts/examine/ledger"
 )
 
-// serial reports whether samples cannot exist side by side, because they share one namespace, or have none.
-func (t *target) serial() bool { return t.Namespace != "" || t.cluster }
+// serial reports whether samples cannot exist side by side, because they share one namespace, or have none, or because
+// they have children in one.
+func (r *run) serial() bool { return r.target.Namespace != "" || r.target.cluster || r.hasElsewhere() }
+
+// hasElsewhere reports whether the operator has a child in a namespace that all samples share.
+func (r *run) hasElsewhere() bool {
+	return slices.ContainsFunc(r.children, func(c child) bool { return c.Namespace != "" })
+}
+
+// isReached reports whether an operator of a built-in kind, such as a replicator, may have children in a namespace: NEEDS=
+// or SAMPLE= creates it.
+func (t *trial) isReached(namespace string) bool {
+	return t.target.builtIn && namespace != t.target.home() && namespace != "" && t.isElsewhere(namespace)
+}
 
 // owns are the children that the lab did not create itself as prerequisites of the sample. An operator may change a
 // prerequisite, but neither restores nor deletes it.
@@ -87,15 +99,24 @@ func (r *run) isLock(e ledger.Entry) bool {
 	return r.locks[objectKey{e.FullResource(), e.Namespace, e.Name}]
 }
 
-// cleanNamespaces waits until the children of a sample without a namespace are gone, because the next sample has the
+// cleanNamespaces waits until the children outside the namespace of a sample are gone, because the next sample has the
 // same children. It deletes children that stay.
 func (t *trial) cleanNamespaces(ctx context.Context) {
+	patience := 5 * time.Second
+	if t.target.cluster { // a namespace takes seconds to disappear
+		patience = 15 * time.Second
+	}
 	for begin, forced := time.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; _ = fixture.Pause(ctx,
 		50*time.Millisecond) {
-		if forced = forced || time.Since(begin) > 15*time.Second; !forced {
+		if forced = forced || time.Since(begin) > patience; !forced {
 			continue
 		}
 		for _, c := range t.owns() {
+			_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
+		}
+	}
+	for _, c := range t.childrenOf(created(t.changes(0))) {
+		if t.isReached(c.Namespace) { // of a changed sample
 			_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
 		}
 	}
@@ -103,6 +124,14 @@ func (t *trial) cleanNamespaces(ctx context.Context) {
 
 // scope is the namespace in which the operator works for the sample; empty means all of them.
 func (t *trial) scope() string {
+	if t.target.cluster || t.hasElsewhere() {
+		return ""
+	}
+	return t.namespace
+}
+
+// here is the namespace of a child without another one. The children of a cluster-scoped sample each have their own.
+func (t *trial) here() string {
 	if t.target.cluster {
 		return ""
 	}

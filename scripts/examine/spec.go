@@ -17,16 +17,16 @@ import (
 	"example.com/operator-workshop/scripts/examine/state"
 )
 
-// specChanges changes the sample field by field, as its schema allows.
+// specChanges changes the sample field by field, as its schema allows: the fields may be under spec, or anywhere else.
 func specChanges(r *run) error {
-	spec, _, _ := unstructured.NestedMap(r.target.sample.Object, "spec")
-	all := variations(nil, r.target.spec, spec, usual)
+	all, names := r.target.variations(usual)
 	limit := 20
 	if r.target.Fast {
 		limit = 3
 	}
 	if len(all) == 0 {
-		r.add("fields reach the children or are refused", skipped("the schema of spec has no field that can be varied"))
+		r.add("fields reach the children or are refused", skipped("the lab knows no other value for the fields, as of a list, an unset "+
+			"text, and a text with a pattern or a format: %s", looked(names)))
 	}
 	for n, v := range all {
 		r.secrets.Publish(v.name())
@@ -43,6 +43,14 @@ func specChanges(r *run) error {
 		}
 	}
 	return nil
+}
+
+// looked are the names of the fields that the lab looked at.
+func looked(names []string) string {
+	if len(names) == 0 {
+		return "the schema has none outside metadata and status"
+	}
+	return strings.Join(names, ", ")
 }
 
 // varySpec changes one field and then restores it.
@@ -69,20 +77,17 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	} else if err != nil {
 		return Finding{}, err
 	}
-	if text(before.Object["spec"]) == text(after.Object["spec"]) {
+	if v.at(before) == v.at(after) {
 		return skipped("the API server's defaults restore the old value"), nil
 	}
-	reached, err := t.reached(first, warnings)
+	reached, err := t.reached(v, first, warnings)
 	if err != nil {
 		return Finding{}, err
 	}
-	ignored := len(reached) == 0
-	if ignored { // the field may have had its default, or may matter only later
-		if ignored, err = t.differsAnew(); err != nil {
-			return Finding{}, err
-		}
-	}
-	if _, err := t.patchSpec(v, v.was); err != nil {
+	writes := lines(t.writes(mark))
+	if _, err := t.patchSpec(v, v.was); err != nil && t.target.builtIn && apierrors.IsInvalid(err) {
+		return skipped("the API server lets no client undo the change: %v", err), nil
+	} else if err != nil {
 		return failed("undoing the change is refused: %v", err), nil
 	}
 	if err := t.eventually(20*time.Second, t.asBefore); err != nil {
@@ -99,12 +104,16 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		return failed("after the change was undone, the state is not the first one").with(different...), nil
 	}
 	left, err := t.leftBehind()
+	ignored := err == nil && len(reached) == 0
+	if ignored { // the field may have had its default, or may matter only later
+		ignored, err = t.differsAnew(v)
+	}
 	switch {
 	case err != nil:
 		return Finding{}, err
 	case ignored:
 		return failed("accepted, and neither a child nor the status changed in %v",
-			t.untilResync(t.patience(), time.Minute)).with(lines(t.writes(mark))...), nil
+			t.untilResync(t.patience(), time.Minute)).with(writes...), nil
 	case len(left) > 0:
 		return failed("after the change was undone, objects for the other spec are left behind: %s",
 			strings.Join(left, ", ")).with(lines(t.writes(mark))...), nil
@@ -151,45 +160,56 @@ func (t *trial) asBefore() error {
 	return t.asUndisturbedIn(got)
 }
 
-// differsAnew reports whether another sample, created with the current spec of this sample, reaches a different
-// state. The specs are not compared: a webhook may set defaults only at a creation.
-func (t *trial) differsAnew() (bool, error) {
-	now, err := t.sample()
-	if err != nil || t.target.serial() {
-		return true, err
-	}
-	other, err := t.newTrial(t.ctx)
+// differsAnew reports whether a sample that is created with a change reaches another state than this sample. The part of
+// the sample itself with the change is not compared: a webhook may set defaults only at a creation.
+func (t *trial) differsAnew(v variation) (bool, error) {
+	here, err := t.observe()
 	if err != nil {
 		return false, err
 	}
-	defer other.clean()
-	u := t.target.sample.DeepCopy()
-	u.Object["spec"] = now.Object["spec"]
-	if err := other.put(u); err != nil {
+	changed, err := v.in(t.target.sample)
+	if err != nil {
+		return false, err
+	}
+	other := t
+	if !t.serial() {
+		if other, err = t.newTrial(t.ctx); err != nil {
+			return false, err
+		}
+		defer other.clean()
+	} else if err := t.samples().Delete(t.ctx, changed.GetName(), metav1.DeleteOptions{}); err != nil {
+		return false, err
+	} else if err := t.eventually(20*time.Second, t.nothingLeft); err != nil {
+		return true, nil
+	}
+	if err := other.put(changed); err != nil {
 		return false, err
 	}
 	if err := other.await(40 * time.Second); err != nil {
 		return true, nil
 	}
-	here, err := t.observe()
-	if err != nil {
-		return false, err
-	}
 	there, err := other.observe()
 	if err != nil {
 		return false, err
 	}
-	spec := t.own().String() + ".spec"
 	for _, s := range []state.State{here, there} {
-		maps.DeleteFunc(s, func(path, _ string) bool { return strings.HasPrefix(path, spec) })
+		maps.DeleteFunc(s, func(path, _ string) bool { return t.isPartOf(v, path) })
 	}
 	return len(state.Differences(here, there, t.varying)) > 0, nil
+}
+
+// isPartOf reports whether a path of a state is in the part of the sample that a change is about.
+func (t *trial) isPartOf(v variation, path string) bool {
+	root := t.own().String() + "." + strings.Join(v.root(), ".")
+	rest, found := strings.CutPrefix(path, root)
+	return found && (rest == "" || strings.ContainsAny(rest[:1], ".["))
 }
 
 // histories are kinds of which operators keep old objects on purpose.
 var histories = []string{"replicasets.apps", "controllerrevisions.apps", "jobs.batch"}
 
-// leftBehind are the objects that the sample owns besides its children of an undisturbed run.
+// leftBehind are the objects that the sample owns besides its children of an undisturbed run. A sample of a built-in kind
+// has those that the operator created, because the copies of a replicator have no owner.
 func (t *trial) leftBehind() (names []string, err error) {
 	owner, err := t.sample()
 	if err != nil {
@@ -197,6 +217,9 @@ func (t *trial) leftBehind() (names []string, err error) {
 	}
 	err = t.eventually(t.patience(), func() error {
 		owned, err := t.owned(t.ctx, owner.GetUID())
+		if t.target.builtIn {
+			owned, err = t.made()
+		}
 		if err != nil {
 			return err
 		}
@@ -252,10 +275,9 @@ func (t *trial) warnings() (map[string]int32, error) {
 	return all, nil
 }
 
-// reached are the places outside the spec that a change reached, or the warning that refuses the change. The first
+// reached are the places outside its own part of the sample that a change reached, or the warning that refuses the change. The first
 // state comes from this trial, so that it also shows a port that the cluster chose before.
-func (t *trial) reached(first state.State, warnings map[string]int32) (places []string, err error) {
-	spec := t.own().String() + ".spec"
+func (t *trial) reached(v variation, first state.State, warnings map[string]int32) (places []string, err error) {
 	err = t.eventually(t.untilResync(t.patience(), time.Minute), func() error {
 		places = nil
 		now, err := t.observeWithout(restless)
@@ -266,8 +288,8 @@ func (t *trial) reached(first state.State, warnings map[string]int32) (places []
 			return err
 		}
 		for _, line := range state.Differences(now, first, t.varying) {
-			if !strings.HasPrefix(line, spec) && !strings.HasPrefix(line, "…") {
-				places = append(places, strings.Fields(line)[0])
+			if path, _, _ := strings.Cut(line, " "); !t.isPartOf(v, path) && path != "…" {
+				places = append(places, path)
 			}
 		}
 		if len(places) > 0 {

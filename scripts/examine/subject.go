@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,9 +127,9 @@ func (s Subject) time() time.Duration {
 // A target is a subject whose files were read.
 type target struct {
 	Subject
-	crdVersion // of the sample
+	servedKind // of the sample
 	crds       []*unstructured.Unstructured
-	kinds      map[schema.GroupVersionKind]crdVersion
+	kinds      map[schema.GroupVersionKind]servedKind
 	sample     *unstructured.Unstructured
 	needs      []*unstructured.Unstructured
 	more       []*unstructured.Unstructured
@@ -176,11 +177,9 @@ func (s Subject) resolve() (*target, error) {
 	case s.Program == "":
 		return nil, errors.New("no operator was given: PROGRAM= is the path of its executable file (go build -o operator " +
 			"./cmd)")
-	case s.CRD == "" && s.Manifest == "":
-		return nil, errors.New("no CRD was given: CRD= is the folder of the operator's CustomResourceDefinitions, often " +
-			"config/crd/bases, and MANIFEST= has all manifests of the operator")
 	case s.Sample == "":
-		return nil, errors.New("no sample was given: SAMPLE= is a file with one custom resource, often below config/samples")
+		return nil, errors.New("no sample was given: SAMPLE= is a file with one custom resource, often below config/samples; of " +
+			"an operator without a CRD, with one object of a built-in kind that the operator acts on")
 	}
 	path, err := filepath.Abs(s.Program)
 	if err != nil {
@@ -227,16 +226,15 @@ func (t *target) readSample() error {
 				"other to a separate file, and name it in NEEDS= if the first needs "+
 				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
 		default:
-			t.sample, t.crdVersion = u, version
+			t.sample, t.servedKind = u, version
 		}
 	}
 	if t.sample == nil {
-		found := "nothing"
-		if len(all) > 0 {
-			found = all[0].GetAPIVersion() + " " + all[0].GetKind()
+		if t.sample, err = t.chooseBuiltIn(all); err != nil {
+			return err
 		}
-		return fmt.Errorf("SAMPLE=%s holds no resource of the CRDs in %s: it has %s, and the CRDs are for %s. "+
-			"Check apiVersion and kind, and whether CRD= has its CRD", t.Sample, t.CRD, found, t.kindNames())
+		t.builtIn = true
+		t.needs = slices.DeleteFunc(t.needs, func(u *unstructured.Unstructured) bool { return u == t.sample })
 	}
 	if t.more, err = objectsOf("SAMPLES", t.More); err != nil {
 		return err

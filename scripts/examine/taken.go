@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func ownership(r *run) error {
 	var all []disturbance
 	seen := map[schema.GroupVersionResource]bool{}
 	for _, c := range byKind(r.owns()) {
-		if seen[c.GVR] || c.Cluster || c.Namespace != "" || r.bodyOf(c) == nil {
+		if seen[c.GVR] || c.Cluster || c.Namespace != "" && r.target.cluster || r.bodyOf(c) == nil {
 			continue
 		}
 		seen[c.GVR] = true
@@ -113,7 +114,8 @@ func deletedBy(changes []ledger.Entry, name string) Finding {
 // The function remove deletes the objects that takeName has created.
 func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err error) {
 	const owner = "examine-owner"
-	owners := t.fixture.Kube.CoreV1().ConfigMaps(t.namespace)
+	namespace := cmp.Or(c.Namespace, t.namespace)
+	owners := t.fixture.Kube.CoreV1().ConfigMaps(namespace)
 	remove = func() {
 		ctx := context.WithoutCancel(t.ctx)
 		_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
@@ -125,9 +127,13 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 		return uid, remove, err
 	}
 	u.SetGroupVersionKind(kind)
-	u.SetNamespace(t.namespace)
+	u.SetNamespace(namespace)
 	for _, field := range []string{"ownerReferences", "finalizers", "resourceVersion", "uid"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	if t.target.builtIn { // a replicator knows its copies by them
+		u.SetAnnotations(nil)
+		u.SetLabels(nil)
 	}
 	if owned {
 		o, err := owners.Create(t.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: owner}}, metav1.CreateOptions{FieldManager: somebody})
@@ -162,7 +168,8 @@ func (t *trial) reportsProblem(message string) (found bool, where string) {
 	if err != nil {
 		return false, err.Error()
 	}
-	if err := isReady(t.target.Ready, u); err != nil && u.Object["status"] != nil {
+	reportsReady := u.Object["status"] != nil && (!t.target.builtIn || t.writesStatus)
+	if err := isReady(t.target.Ready, u); err != nil && reportsReady {
 		return true, "the status reports only that it is not ready: " + shortened(err.Error(), 200)
 	}
 	for path := range t.state {

@@ -166,7 +166,7 @@ func (t *trial) clean() {
 			_, _ = t.samples().Update(ctx, u, metav1.UpdateOptions{})
 		}
 	}
-	if t.target.cluster {
+	if t.target.cluster || t.hasElsewhere() {
 		t.cleanNamespaces(ctx)
 	}
 	if t.target.Namespace == "" {
@@ -267,7 +267,7 @@ func (t *trial) mine(after int, verbs ...string) ledger.Match {
 	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
 		Where: func(e ledger.Entry) bool {
 			return strings.HasPrefix(e.User, t.operator.user.Name) && !t.isLock(e) && (t.target.cluster ||
-				e.Namespace == t.namespace || t.ofChild(e))
+				e.Namespace == t.namespace || t.isReached(e.Namespace) || t.ofChild(e))
 		}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/sequence"
 	"example.com/operator-workshop/scripts/examine/state"
 )
@@ -108,6 +109,9 @@ func (t *trial) learn() error {
 		}
 	}
 	t.findLocks()
+	t.run.writesStatus = t.writesStatus || slices.ContainsFunc(t.changes(0), func(e ledger.Entry) bool {
+		return e.FullResource() == t.target.what()+"/status" && e.Name == t.target.sample.GetName()
+	})
 	if t.children == nil {
 		children, err := t.discoverChildren()
 		if err != nil {

@@ -103,7 +103,7 @@ func many(r *run) error {
 		for n := range copies {
 			one := t.target.sample.DeepCopy()
 			one.SetName(copyName(t.target.sample, n))
-			one.Object["spec"] = t.renamed(one.Object["spec"], one.GetName())
+			one = t.renamedIn(one)
 			if err := t.put(one); err != nil {
 				return skipped("copies of the sample cannot exist: %v", err), nil
 			}
@@ -197,8 +197,22 @@ func (t *trial) nameFor(c child, sampleCopy string) string {
 	return c.Name + strings.TrimPrefix(sampleCopy, own)
 }
 
-// renamed is a value of a copy's spec. A spec may have the name of a child: copies with the same name would share
-// that child.
+// renamedIn replaces the names of children in a copy of the sample: copies with the same name would share that child.
+func (t *trial) renamedIn(one *unstructured.Unstructured) *unstructured.Unstructured {
+	for name, value := range one.Object {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name) {
+			one.Object[name] = t.renamed(value, one.GetName())
+		}
+	}
+	annotations := one.GetAnnotations()
+	for key, value := range annotations {
+		annotations[key], _ = t.renamed(value, one.GetName()).(string)
+	}
+	one.SetAnnotations(annotations)
+	return one
+}
+
+// renamed is a value of a copy, with the name of the copy's child.
 func (t *trial) renamed(value any, sampleCopy string) any {
 	switch v := value.(type) {
 	case map[string]any:

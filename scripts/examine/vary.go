@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,48 +11,126 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A variation is one change of the sample's spec that the schema allows.
+// A variation is one change of the sample that its schema allows.
 type variation struct {
-	path  []string
-	value any // nil removes the field
-	was   any // nil when the field was not set
+	path  []string // from the root of the object
+	value any      // nil removes the field
+	was   any      // nil when the field was not set
+	data  bool     // the value is data in base64, as that of a Secret
 }
 
 // name is the path of the field.
-func (v variation) name() string { return "spec." + strings.Join(v.path, ".") }
+func (v variation) name() string { return strings.Join(v.path, ".") }
 
 func (v variation) String() string {
-	name := v.name()
-	if v.value == nil {
-		return name + " is removed"
+	switch data, _ := json.Marshal(v.value); {
+	case v.value == nil:
+		return v.name() + " is removed"
+	case v.data:
+		return v.name() + " changes"
+	default:
+		return fmt.Sprintf("%s becomes %s", v.name(), data)
 	}
-	data, _ := json.Marshal(v.value)
-	return fmt.Sprintf("%s becomes %s", name, data)
 }
 
-// variations returns changes of a spec, field by field, to values that a function chooses; at is the path of a part.
-func variations(at []string, schema, spec map[string]any, values func(field map[string]any, was any) []any) (
-	all []variation) {
+// root is the path of the part of the sample that belongs to its user: spec, or an annotation.
+func (v variation) root() []string {
+	if v.path[0] == "metadata" {
+		return v.path
+	}
+	return v.path[:1]
+}
+
+// at is the part of an object that the change is about, as text.
+func (v variation) at(object *unstructured.Unstructured) string {
+	part, _, _ := unstructured.NestedFieldNoCopy(object.Object, v.root()...)
+	return text(part)
+}
+
+// A values function chooses values for a field, which was nil when the field is not set.
+type values func(field map[string]any, was any) []any
+
+// variations returns the changes of the sample, field by field, to values that a function chooses, and the names of the
+// fields that it looked at. A custom resource belongs to the operator as a whole. An object of a built-in kind has many
+// fields that are not about the operator: there only the annotations, the labels and the fields count that are set.
+func (t *target) variations(choose values) (all []variation, names []string) {
+	properties, _, _ := unstructured.NestedMap(t.schema, "properties")
+	required, _, _ := unstructured.NestedStringSlice(t.schema, "required")
+	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(properties, name)
+	}
+	if t.builtIn {
+		properties["metadata"] = map[string]any{"required": []any{"annotations", "labels"}, "properties": map[string]any{
+			"annotations": textsOf(t.sample.GetAnnotations()), "labels": textsOf(t.sample.GetLabels())}}
+	}
+	root := map[string]any{"properties": properties}
+	_ = unstructured.SetNestedStringSlice(root, append(required, "metadata", "spec"), "required")
+	visitFields(nil, root, t.sample.Object, func(path []string, field map[string]any, was any, removable bool) {
+		v, added := variation{path: path, was: was, data: field["format"] == "byte"}, field[isNew] != nil
+		if t.builtIn && was == nil && !added {
+			return
+		}
+		if !added && field["properties"] == nil {
+			names = append(names, v.name())
+		}
+		for _, v.value = range choose(field, was) {
+			all = append(all, v)
+		}
+		if v.value = nil; was != nil && removable {
+			all = append(all, v)
+		}
+	})
+	return all, names
+}
+
+// textsOf is the schema of some texts.
+func textsOf(texts map[string]string) map[string]any {
+	properties := map[string]any{}
+	for key := range texts {
+		properties[key] = map[string]any{"type": "string"}
+	}
+	return map[string]any{"properties": properties}
+}
+
+// visitFields visits each field that the schema of an object has, in the order of the names; at is the path of the object.
+func visitFields(at []string, schema, object map[string]any,
+	visit func(path []string, field map[string]any, was any, removable bool)) {
 	properties, _, _ := unstructured.NestedMap(schema, "properties")
 	required, _, _ := unstructured.NestedStringSlice(schema, "required")
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		field, _ := properties[name].(map[string]any)
 		path := append(slices.Clone(at), name)
-		was, set := spec[name]
-		if inner, ok := was.(map[string]any); ok && field["properties"] != nil {
-			all = append(all, variations(path, field, inner, values)...)
+		was := object[name]
+		inner, _ := was.(map[string]any)
+		entries, _ := field["additionalProperties"].(map[string]any)
+		switch {
+		case inner != nil && field["properties"] != nil:
+			visitFields(path, field, inner, visit)
+		case inner != nil && entries != nil:
+			visitFields(path, entriesOf(entries, inner), inner, visit)
 		}
-		for _, value := range values(field, was) {
-			all = append(all, variation{path, value, was})
-		}
-		if set && !slices.Contains(required, name) {
-			all = append(all, variation{path, nil, was})
-		}
+		visit(path, field, was, !slices.Contains(required, name))
 	}
-	return all
 }
 
-// usual returns at most two other values for a field. It returns none for lists and unset free strings, because it knows
+// isNew marks the schema of an entry that a map does not have.
+const isNew = "x-examine-new"
+
+// entriesOf is the schema of the entries of a map, and of one new text.
+func entriesOf(schema, object map[string]any) map[string]any {
+	properties := map[string]any{}
+	for key := range object {
+		properties[key] = schema
+	}
+	if schema["type"] == "string" {
+		added := maps.Clone(schema)
+		added[isNew] = true
+		properties["examine"] = added
+	}
+	return map[string]any{"properties": properties}
+}
+
+// usual returns at most two other values for a field. It returns none for lists and unset free texts, because it knows
 // no sensible value for them.
 func usual(field map[string]any, was any) (all []any) {
 	add := func(value any) {
@@ -83,7 +162,11 @@ func usual(field map[string]any, was any) (all []any) {
 		}
 	case "string":
 		text, set := was.(string)
-		if set && field["format"] == nil && field["pattern"] == nil {
+		switch {
+		case !set && field[isNew] == nil || field["pattern"] != nil:
+		case field["format"] == "byte":
+			add(base64.StdEncoding.EncodeToString([]byte(decodedData(text) + "x")))
+		case field["format"] == nil:
 			add(text + "x")
 		}
 	}
@@ -103,8 +186,18 @@ func integer(value any) (n int64, ok bool) {
 // patch is the JSON merge patch for a value; nil removes the field.
 func (v variation) patch(value any) ([]byte, error) {
 	tree := value
-	for _, name := range slices.Backward(append([]string{"spec"}, v.path...)) {
+	for _, name := range slices.Backward(v.path) {
 		tree = map[string]any{name: tree}
 	}
 	return json.Marshal(tree)
+}
+
+// in returns an object with the change.
+func (v variation) in(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object = object.DeepCopy()
+	if v.value == nil {
+		unstructured.RemoveNestedField(object.Object, v.path...)
+		return object, nil
+	}
+	return object, unstructured.SetNestedField(object.Object, v.value, v.path...)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/internal/exercise"
@@ -82,7 +83,7 @@ func (w workshop) keptPlane(ctx context.Context) (string, error) {
 		return "", err
 	}
 	kept := w.cluster().Kept()
-	if _, err := os.Stat(filepath.Join(kept, "kubeconfig")); err == nil && w.answers(ctx, kept) {
+	if running, all := cluster.New(w.bin(), kept, func(string, ...any) {}).Running(); running == all {
 		return filepath.Join(kept, "kubeconfig"), nil
 	}
 	fmt.Println("starting a control plane for the checks; it stays up, `make down` ends it")
@@ -92,12 +93,6 @@ func (w workshop) keptPlane(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("start the control plane: %w\n%s", err, strings.TrimSpace(string(out)))
 	}
 	return filepath.Join(kept, "kubeconfig"), nil
-}
-
-// answers reports whether the API server of a kept control plane answers.
-func (w workshop) answers(ctx context.Context, kept string) bool {
-	return w.program(ctx, filepath.Join(w.bin(), "kubectl"), "--kubeconfig", filepath.Join(kept, "kubeconfig"),
-		"get", "--raw", "/readyz", "--request-timeout=3s").Run() == nil
 }
 
 // lab builds the lab and the programs that it runs.

@@ -16,7 +16,7 @@ func (w workshop) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// verifiedFile has the results of the tests on kind; kind-record.sh writes it.
+// verifiedFile has the results of the tests on kind; record.sh writes it.
 const verifiedFile = "scripts/verified.txt"
 
 // resultsAge prints how old the results on kind are. No age is an error: kind needs Docker, which few machines have.

@@ -56,7 +56,7 @@ func (r results) commit() string {
 // record records results as kind-test.sh does in one run.
 func (r results) record(chapters ...string) {
 	r.t.Helper()
-	functions := testkit.Read(r.t, filepath.Join("..", "..", "kind-record.sh"))
+	functions := testkit.Read(r.t, filepath.Join("..", "..", "record.sh"))
 	script := "set -euo pipefail; root=$1; shift\n" + functions +
 		`commit=$(tested_commit); for chapter in "$@"; do record "$chapter" 7 v1.37.1 amd64 "$commit"; done`
 	r.run("bash", append([]string{"-c", script, "-", r.root}, chapters...)...)

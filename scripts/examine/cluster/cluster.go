@@ -46,6 +46,8 @@ var (
 type Cluster struct {
 	// APIServer are flags of the API server, in addition to the usual flags.
 	APIServer []string
+	// Volatile is for a cluster whose data need not survive a crash of the machine: etcd does not wait for the disk.
+	Volatile bool
 	// WithLens makes users connect to the API server through the lens, when bin/ has that program.
 	WithLens bool
 

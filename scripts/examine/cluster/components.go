@@ -93,6 +93,9 @@ func (c *Cluster) components() []component {
 			"--node-lease-duration-seconds=40",
 		},
 	}}
+	if c.Volatile {
+		all[0].args = append(all[0].args, "--unsafe-no-fsync")
+	}
 	if c.hasLens() {
 		all = append(all, component{
 			name: Lens, ports: []string{Lens}, health: url(Lens) + "/readyz",

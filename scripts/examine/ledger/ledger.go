@@ -225,7 +225,7 @@ func (l *Ledger) Learn(o wire.Object) {
 	defer l.mu.Unlock()
 	l.learnt++
 	versions := l.history(o.UID)
-	if !newer(o.ResourceVersion, newest(versions)) {
+	if !Newer(o.ResourceVersion, newest(versions)) {
 		return
 	}
 	versions = append(versions, version{o.ResourceVersion, l.learnt})
@@ -280,14 +280,14 @@ func EffectOf(r wire.Request, answer wire.Object, known string) Effect {
 		return Moved
 	case answer.ResourceVersion == "": // a review: answered, but never stored
 		return Same
-	case known != "" && !newer(answer.ResourceVersion, known):
+	case known != "" && !Newer(answer.ResourceVersion, known):
 		return Same
 	}
 	return Moved
 }
 
-// newer compares resourceVersions, which are numbers that grow with every change in the cluster.
-func newer(a, b string) bool {
+// Newer compares resourceVersions, which are numbers that grow with every change in the cluster.
+func Newer(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
 	if errX != nil || errY != nil {

@@ -45,7 +45,7 @@ func (l *Ledger) Describe(content []byte) {
 		return
 	}
 	d := described{o.Metadata.ResourceVersion, o.Kind, loop.Shown{Facts: o.Facts(), Owners: o.Owners()}}
-	if newer(d.resourceVersion, known.resourceVersion) {
+	if Newer(d.resourceVersion, known.resourceVersion) {
 		var now state.State
 		if len(content) <= mostContent {
 			now = stateOf(fields)

@@ -119,6 +119,25 @@ func IsTrace(line string) bool { return stackLine.MatchString(line) }
 // LogLine returns a line of a log without the fields that name the controller, and without the quotes of JSON.
 func LogLine(line string) string { return plain(withoutController(line)) }
 
+// errorLine matches a line of a log with an error, as zap, klog and slog write it. errorHead is what zap and klog write
+// before the message, errorField is the error.
+var (
+	errorLine  = regexp.MustCompile(errorHead.String() + `|"level":"error"|\blevel=ERROR\b`)
+	errorHead  = regexp.MustCompile(`^(?:\S+\s+ERROR\s+|E\d{4} [\d:.]+ [^\]]*\] )`)
+	errorField = regexp.MustCompile(`(?:"error":\s*|\b(?:err|error)=)("(?:[^"\\]|\\.)*")`)
+)
+
+// LoggedError returns the error in a line of a log; a line with another level has none.
+func LoggedError(line string) (text string, ok bool) {
+	if !errorLine.MatchString(line) {
+		return "", false
+	}
+	if field := errorField.FindStringSubmatch(line); field != nil && json.Unmarshal([]byte(field[1]), &text) == nil {
+		return text, true
+	}
+	return LogLine(errorHead.ReplaceAllString(line, "")), true
+}
+
 func withoutController(line string) string {
 	return strings.TrimSuffix(whoseLog.ReplaceAllString(line, "{"), "\t{}")
 }

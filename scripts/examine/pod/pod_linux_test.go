@@ -347,6 +347,34 @@ func TestLinksOnTheMachine(t *testing.T) {
 	}
 }
 
+// TestAProgramThatIsALink has links of the system to a program outside it. Only root can make such a link for the whole
+// test.
+func TestAProgramThatIsALink(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	if err := errors.Join(os.Symlink("second", first), os.Symlink("/nowhere/program", second)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{first: "/nowhere/program", "/nowhere/other": "/nowhere/other"} {
+		if got := shownAt(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := "/usr/local/bin/" + filepath.Base(dir) + "-" + filepath.Base(self)
+	if err := os.Symlink(self, link); err != nil {
+		t.Skip("no link can be made below /usr: ", err)
+	}
+	defer os.Remove(link)
+	end, output := startAt(t, link, usual, "look", "READ="+link).ended(t)
+	if end != (End{}) || !strings.Contains(output, link) {
+		t.Errorf("%+v, %s", end, output)
+	}
+}
+
 func TestNoAddressOfTheMachineIsReached(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

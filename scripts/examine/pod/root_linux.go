@@ -96,7 +96,18 @@ func fill(d description) error {
 	if notInSystem == nil {
 		return nil
 	}
-	return bind(d.File, d.Program.Path, false)
+	return bind(d.File, shownAt(d.Program.Path), false)
+}
+
+// shownAt is where a link of the system leads, which stays a link; any other path stays as it is.
+func shownAt(path string) string {
+	for to, err := os.Readlink(path); err == nil; to, err = os.Readlink(path) {
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
 }
 
 // makeProc mounts the processes of the pod. The settings of the kernel in it belong to the pod only in part, so that they

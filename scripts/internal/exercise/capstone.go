@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -26,6 +27,16 @@ The lab makes its checks from your specification, in the order in which you buil
 gets its children, a deleted child comes back, each field reaches its child, the conditions become True, a deletion
 leaves nothing, and a restarted operator writes nothing. When a check fails, the lab ends: your next step is to make this
 check pass. You may change the specification at any time.`}
+
+// Listed returns the exercises with the capstone, which follows the exercise that prepares for it.
+func Listed(all []Exercise) []Exercise {
+	const prepares = "04.6"
+	at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == prepares }) + 1
+	if at == 0 {
+		at = len(all)
+	}
+	return slices.Insert(slices.Clone(all), at, Capstone)
+}
 
 //go:embed capstone
 var capstoneFiles embed.FS

@@ -67,6 +67,29 @@ func printedOf(lines []string) (some []string) {
 	return some
 }
 
+// logged returns a sentence with the last error that the operator logged during a check. It is empty when the outcome
+// already has the words of the error.
+func logged(v Verdict, happened string) string {
+	const most = 120
+	for _, line := range slices.Backward(v.Evidence) {
+		text, ok := outcome.LoggedError(line)
+		if !ok {
+			continue
+		}
+		if v.Namespace != "" {
+			text = strings.ReplaceAll(text, v.Namespace+"/", "")
+		}
+		if strings.Contains(happened, text[strings.LastIndex(text, ": ")+1:]) {
+			return ""
+		}
+		if short := []rune(text); len(short) > most {
+			text = string(short[:most-1]) + "…"
+		}
+		return fmt.Sprintf(translation.Mark("The operator logged: “%s”"), text)
+	}
+	return ""
+}
+
 // failureLines returns the act of a user, the expectation, and the outcome.
 func failureLines(v Verdict) (lines []CardLine) {
 	if v.Did != "" {
@@ -74,11 +97,17 @@ func failureLines(v Verdict) (lines []CardLine) {
 	}
 	expected, happened := sentences(v)
 	happened = strings.TrimSpace(happened + "\n" + v.Reaction)
+	if text := logged(v, happened); text != "" {
+		happened += "\n" + text
+	}
 	return append(lines, CardLine{translation.Mark("Expected"), expected}, CardLine{translation.Mark("Happened"), happened})
 }
 
-// Card returns the card of a report; next is the exercise after it, if there is one.
-func (r Report) Card(next string) Card {
+// checksBefore says that the earlier checks passed.
+var checksBefore = translation.Mark("the %d checks before it passed, too")
+
+// Card returns the card of a report; next is the exercise after it, if there is one, and last the card before it.
+func (r Report) Card(next string, last *Card) Card {
 	if r.Compile != nil {
 		return Card{Lines: []CardLine{{translation.Mark("Happened"), r.Compile.Error()}}}
 	}
@@ -86,8 +115,15 @@ func (r Report) Card(next string) Card {
 		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: failureLines(bad[0]), More: len(bad) - 1}
 	}
 	c := Card{Passed: r.Passed()}
-	for _, v := range r.Own {
-		c.Lines = append(c.Lines, CardLine{translation.Mark("Proved"), v.Title})
+	for _, v := range slices.Concat(r.Own, r.Earlier) {
+		if last != nil && !last.Passed && last.Check == v.Check+": "+v.Title {
+			c.Lines = append(c.Lines, CardLine{translation.Mark("Fixed"), v.Title})
+		} else if slices.ContainsFunc(r.Own, func(own Verdict) bool { return own.Check == v.Check }) {
+			c.Lines = append(c.Lines, CardLine{translation.Mark("Proved"), v.Title})
+		}
+	}
+	if len(r.Earlier) > 0 {
+		c.Lines = append(c.Lines, CardLine{translation.Mark("Proved"), fmt.Sprintf(checksBefore, len(r.Earlier))})
 	}
 	for _, line := range r.Loop {
 		c.Lines = append(c.Lines, CardLine{translation.Mark("Loop"), clock.ReplaceAllString(line, "")})

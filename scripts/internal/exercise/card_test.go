@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
@@ -39,7 +41,7 @@ func TestFourFailuresAreOneCard(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", &out, want)
 	}
-	card := noOwner.Card("")
+	card := noOwner.Card("", nil)
 	lines := e.Card(&card).Lines
 	if last := lines[len(lines)-1].Text; last != "3 more checks failed; they often follow from the first." {
 		t.Errorf("the last line of the card is %q", last)
@@ -128,9 +130,66 @@ func TestTheCardOfAPass(t *testing.T) {
 		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}
 	want := []CardLine{{"Proved", "a child comes back"},
 		{"Loop", "ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}, {"Next", "04.4 A status"}}
-	if c := r.Card("04.4 A status"); !c.Passed || len(c.Lines) != 3 || c.Lines[0] != want[0] || c.Lines[1] != want[1] ||
+	if c := r.Card("04.4 A status", nil); !c.Passed || len(c.Lines) != 3 || c.Lines[0] != want[0] || c.Lines[1] != want[1] ||
 		c.Lines[2] != want[2] {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestAPassNamesWhatItFixed: a check that failed in the run before is marked, also when it belongs to an earlier exercise.
+func TestAPassNamesWhatItFixed(t *testing.T) {
+	own := Verdict{Check: "a", Title: "a child comes back", Verdict: "passed"}
+	earlier := Verdict{Check: "b", Title: "two MyWebs never share a pod", Verdict: "passed"}
+	r := Report{Own: []Verdict{own}, Earlier: []Verdict{earlier, {Check: "c", Title: "no write", Verdict: "passed"}}}
+	before := CardLine{"Proved", "the 2 checks before it passed, too"}
+	for name, test := range map[string]struct {
+		last *Card
+		want []CardLine
+	}{
+		"no run before":        {nil, []CardLine{{"Proved", own.Title}, before}},
+		"its own check failed": {&Card{Check: "a: a child comes back"}, []CardLine{{"Fixed", own.Title}, before}},
+		"an earlier check failed": {&Card{Check: "b: two MyWebs never share a pod"},
+			[]CardLine{{"Proved", own.Title}, {"Fixed", earlier.Title}, before}},
+		"the run before passed": {&Card{Check: "a: a child comes back", Passed: true}, []CardLine{{"Proved", own.Title}, before}},
+		"it did not compile":    {&Card{}, []CardLine{{"Proved", own.Title}, before}},
+	} {
+		if diff := cmp.Diff(test.want, r.Card("", test.last).Lines); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestTheCardQuotesTheErrorThatTheOperatorLogged: an error that is logged and dropped explains more than its effect.
+func TestTheCardQuotesTheErrorThatTheOperatorLogged(t *testing.T) {
+	const happened = "it is not back\nAfter that, the operator sent no request."
+	words := func(lines ...string) []string { return append([]string{"words of the operator:"}, lines...) }
+	const swapped = "2026-11-29T09:19:46Z\tERROR\tCannot set the owner\t{\"controller\": \"myweb\", \"namespace\": \"ns\", \"error\": " +
+		"\"Object ns/web is already owned by another ConfigMap controller web\"}"
+	for name, test := range map[string]struct {
+		evidence []string
+		reaction string
+		want     string
+	}{
+		"swapped arguments": {evidence: words("2026-11-29T09:19:45Z\tINFO\tReconciled\t{\"namespace\": \"ns\"}", swapped,
+			"2026-11-29T09:19:47Z\tINFO\tReconciled\t{\"namespace\": \"ns\"}"),
+			want: "\nThe operator logged: “Object web is already owned by another ConfigMap controller web”"},
+		"the last of two": {evidence: words(swapped, `E1129 09:19:47.123456       1 main.go:12] "Failed" err="no \"web\""`),
+			want: "\nThe operator logged: “no \"web\"”"},
+		"a message without an error": {evidence: words("2026-11-29T09:19:46Z\tERROR\tIt is lost"),
+			want: "\nThe operator logged: “It is lost”"},
+		"JSON":        {evidence: words(`{"level":"error","ts":1,"msg":"x","error":"it is lost"}`), want: "\nThe operator logged: “it is lost”"},
+		"slog":        {evidence: words(`time=2026-11-29T09:19:46Z level=ERROR msg=x err="it is lost"`), want: "\nThe operator logged: “it is lost”"},
+		"no error":    {evidence: words("2026-11-29T09:19:46Z\tINFO\tno error", `the "error": "x" of a print`)},
+		"known words": {evidence: words(swapped), reaction: "\nThen: 500: Object web is already owned by another ConfigMap controller web"},
+		"a long error": {evidence: words("x\tERROR\t" + strings.Repeat("long ", 40)),
+			want: "\nThe operator logged: “" + strings.Repeat("long ", 23) + "long…”"},
+	} {
+		v := Verdict{Reason: "expected that it is back; but it is not back", Reaction: "After that, the operator sent no request." +
+			test.reaction, Evidence: test.evidence, Namespace: "ns"}
+		lines := failureLines(v)
+		if diff := cmp.Diff(happened+test.reaction+test.want, lines[len(lines)-1].Text); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

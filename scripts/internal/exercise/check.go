@@ -115,7 +115,7 @@ func (c Course) check(e Exercise, module func() error, judge func(*Report) error
 	begin := time.Now()
 	err = judge(&r)
 	if r.Took = time.Since(begin) - r.Built; errors.Is(err, errCompile) {
-		r.Compile, err = err, nil
+		r.Compile, err = c.withImports(e, err), nil
 	}
 	return r, err
 }

@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rivo/uniseg"
 
 	"example.com/operator-workshop/scripts/internal/mutant"
@@ -218,6 +220,43 @@ func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 	if r, err = c.Check(t.Context(), e); err != nil || r.Compile == nil || !strings.Contains(r.Compile.Error(),
 		"Delete work/04-controller-runtime/go.mod: `make check` writes it and go.sum again") {
 		t.Errorf("without go.sum: %v, %v", r.Compile, err)
+	}
+}
+
+// TestACompileErrorNamesTheMissingImport: the solution or the chapter imports the package under this name. The capstone has
+// no solution.
+func TestACompileErrorNamesTheMissingImport(t *testing.T) {
+	c := newCourse(t)
+	for _, e := range []Exercise{find(t, c, "04.2"), Capstone} {
+		said := c.withImports(e, errors.New("main.go:1:2: undefined: corev1\nmain.go:3:2: undefined: metav1\n"+
+			"main.go:4:2: undefined: corev1\nmain.go:5:2: undefined: ctrl\nmain.go:6:1: undefined: controllerutil\n"+
+			"main.go:7:1: undefined: web\nmain.go:8:2: undefined: client.Clint")).Error()
+		_, said, _ = strings.Cut(said, "Clint\n")
+		const want = `The import is missing: corev1 "k8s.io/api/core/v1"
+The import is missing: metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+The import is missing: ctrl "sigs.k8s.io/controller-runtime"
+The import is missing: "sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"`
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Errorf("%s: %s", e.ID, diff)
+		}
+	}
+	if _, err := c.Goto(find(t, c, "04.3"), Always); err != nil {
+		t.Fatal(err)
+	}
+	e := find(t, c, "04.3")
+	path := filepath.Join(c.Dir(e), "main.go")
+	testkit.Must(t, os.WriteFile(path, []byte(testkit.Read(t, path)+"\nvar _ corev1.Pod\n"), 0o600))
+	r, err := c.Check(t.Context(), e)
+	testkit.Must(t, err)
+	testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, "x", r))
+	s, err := c.State()
+	testkit.Must(t, err)
+	const line = `The import is missing: corev1 "k8s.io/api/core/v1"`
+	if !strings.Contains(s.Card.Lines[0].Text, line) {
+		t.Errorf("the card is %+v", s.Card)
+	}
+	if hint, _ := c.NoHint(e, s); !strings.Contains(hint, `Add this line to its imports: corev1 "k8s.io/api/core/v1"`) {
+		t.Errorf("the hint is %s", hint)
 	}
 }
 

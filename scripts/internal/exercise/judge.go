@@ -75,7 +75,8 @@ func (j Judge) wait(what func() string, first time.Duration) (done func()) {
 // Build compiles the program in a work folder. Messages call this folder shown.
 func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error {
 	defer j.Wait("compiling " + shown + " (up to a minute the first time)")()
-	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
+	// The compiler need not optimize the reader's package: that takes longer than the package will run.
+	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-gcflags=-N -l", "-ldflags=-s -w", "-o", program, pkg)
 	// At Ctrl-C the go command leaves its work folder behind, so it uses the program's folder, which is removed.
 	cmd.Env = append(slices.Clone(j.Env), "GOTMPDIR="+filepath.Dir(program))
 	out, err := cmd.CombinedOutput()

@@ -131,6 +131,40 @@ msgstr "{1}が戻る"
 	}
 }
 
+// TestADifferenceOfFieldsInEachLanguage: the paths and the values of fields stay as they are, and the rest is translated.
+func TestADifferenceOfFieldsInEachLanguage(t *testing.T) {
+	english := regexp.MustCompile(`[A-Za-z]{3,}`)
+	c := newCourse(t)
+	for language, terms := range map[string][]string{"zh-TW": {"API server", "client", "label"}, "ja": {"API"}, "ko": {"API"}} {
+		said, err := translation.Catalogue(c.Root, language, "exercises", nil)
+		testkit.Must(t, err)
+		for text, paths := range map[string][]string{
+			"2 of 3 fields that it sets stayed changed for 5s: .data.color, .data.text": {".data.color, .data.text", "5s"},
+			"1 of 4 fields that it sets stayed changed for 5s: .data.color; 1 were not tried; the API server lets no client change 2 others": {".data.color",
+				"5s"},
+			`not within 20s: spec.replicas is "1"; the wanted value is "2"`: {"spec.replicas", `"1"`, `"2"`, "20s"},
+			`spec.type is missing; undisturbed it is "A"`:                   {"spec.type", `"A"`},
+			`spec.type is "A"; the wanted value does not exist`:             {"spec.type", `"A"`},
+			"an added label is gone from configmaps/a":                      {"configmaps/a"},
+		} {
+			got := said.SayWhole(text)
+			rest := got
+			for _, path := range paths {
+				if !strings.Contains(got, path) {
+					t.Errorf("%s: %q lacks %q", language, got, path)
+				}
+				rest = strings.ReplaceAll(rest, path, "")
+			}
+			for _, term := range terms {
+				rest = strings.ReplaceAll(rest, term, "")
+			}
+			if words := english.FindAllString(rest, -1); len(words) > 0 {
+				t.Errorf("%s: %q has the English words %q", language, got, words)
+			}
+		}
+	}
+}
+
 func TestCodeStaysApartFromProse(t *testing.T) {
 	got := reflowed("one\ntwo:\n    code\nthree\nfour\n\nfive\n")
 	if want := "one two:\n    code\nthree four\n\nfive"; got != want {

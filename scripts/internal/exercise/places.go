@@ -1,8 +1,6 @@
 package exercise
 
 import (
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,13 +61,13 @@ func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 	if err != nil {
 		return all, nil
 	}
-	paths := imports(text)
+	paths := imported(text)
 	if e.Solution != "" {
 		solution, err := w.Files(e, e.Solution)
 		if err != nil {
 			return nil, err
 		}
-		paths = append(paths, imports(string(solution[e.File]))...)
+		paths = append(paths, imported(string(solution[e.File]))...)
 	}
 	for _, path := range paths {
 		below, found := strings.CutPrefix(path, modfile.ModulePath(mod)+"/")
@@ -95,13 +93,9 @@ func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 	return all, nil
 }
 
-// imports returns the packages that a file imports. For a text in another language it returns none.
-func imports(text string) (paths []string) {
-	parsed, _ := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly)
-	if parsed == nil {
-		return nil
-	}
-	for _, one := range parsed.Imports {
+// imported returns the packages that a file imports.
+func imported(text string) (paths []string) {
+	for _, one := range importsOf(text) {
 		path, _ := strconv.Unquote(one.Path.Value)
 		paths = append(paths, path)
 	}

@@ -47,7 +47,7 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	}
 	if r.Passed() {
 		if len(r.Earlier) > 0 {
-			fmt.Fprintln(w, " ", e.Sayf("the %d checks before it passed, too", len(r.Earlier)))
+			fmt.Fprintln(w, " ", e.Sayf(checksBefore, len(r.Earlier)))
 		}
 		r.printLoop(w, e)
 		fmt.Fprintln(w, e.Sayf("%s is done (%s).", e.ID, r.times(e)))

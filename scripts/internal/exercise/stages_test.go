@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,20 @@ func TestEachDemandIsShown(t *testing.T) {
 			if strings.HasPrefix(e.Lab[0], "behaviour/") && !strings.Contains(string(pages), command) {
 				t.Errorf("no page of %s has the command %q", chapter, command)
 			}
+		}
+	}
+}
+
+// TestAStageIsCompiledUnderItsName: the files are compiled in work/, and a message names the folder of the stage.
+func TestAStageIsCompiledUnderItsName(t *testing.T) {
+	c := small(t, "test: {files: [checks/add_test.go], run: TestAdd}->lab: [stage/add]", "return 0->return zero",
+		"return a + b->return nothing")
+	trials, err := c.pair(c.All[0])
+	testkit.Must(t, err)
+	testkit.Must(t, c.try(t.Context(), trials, t.Logf))
+	for n, want := range []string{"04-x/begin/add.go:3:33: undefined: zero", "04-x/end/add.go:3:33: undefined: nothing"} {
+		if got := fmt.Sprint(trials[n].report.Compile); !strings.Contains(got, want) || strings.Contains(got, "work/") {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -73,6 +73,9 @@ func (w Workspace) SetState(s State) error {
 	return write(w.statePath(), data)
 }
 
+// HasBegun reports whether the files in the folder of an exercise belong to it.
+func (s State) HasBegun(e Exercise) bool { return s.Begun[e.folder()] == e.ID }
+
 // Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {
 	if s.Current != e.ID {
@@ -99,7 +102,7 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 		s.Passed[e.ID] = c.Now().Format(time.RFC3339)
 		s.Solved = files
 	}
-	card := r.Card(c.nextTitle(e, s))
+	card := r.Card(c.nextTitle(e, s), s.Card)
 	s.Card, card.Time = &card, c.Now()
 	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
@@ -111,7 +114,7 @@ func (c Course) ShowFailure(e Exercise, own []Verdict) error {
 		return err
 	}
 	s.Take(e)
-	card := Report{Own: own}.Card("")
+	card := Report{Own: own}.Card("", nil)
 	s.Card, card.Time = &card, c.Now()
 	return c.SetState(s)
 }
@@ -194,13 +197,29 @@ func (c Course) Goto(e Exercise, agreed func(Exercise) bool) (saved string, err 
 	if err != nil {
 		return "", err
 	}
-	if len(mine) > 0 && !maps.EqualFunc(mine, files, bytes.Equal) && !agreed(e) {
+	same := func(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
+	if len(mine) > 0 && !same(mine, files) && !same(mine, c.begunStarter(e)) && !agreed(e) {
 		return "", ErrNotReplaced
 	}
 	if saved, err = c.Put(e, files); err != nil {
 		return saved, err
 	}
 	return saved, errors.Join(c.setFirst(e, nil), c.Module(e), c.GoOn(e))
+}
+
+// begunStarter returns the starter of the exercise whose files are in the folder of e, or none. A reader who has not
+// changed this starter has nothing to lose.
+func (c Course) begunStarter(e Exercise) map[string][]byte {
+	s, err := c.State()
+	if err != nil || s.Begun[e.folder()] == "" {
+		return nil
+	}
+	begun, err := Find(c.All, s.Begun[e.folder()])
+	if err != nil {
+		return nil // a bug
+	}
+	files, _ := c.Files(begun, begun.Starter) // without a specification, the capstone has no starter
+	return files
 }
 
 // firstDir has the reader's own files with which an exercise began. An exercise that began with its starter has none.

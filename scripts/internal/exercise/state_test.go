@@ -52,6 +52,7 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	if first, firstErr := c.First(e); errors.Join(err, firstErr) != nil || string(first["main.go"]) != string(starter) {
 		t.Errorf("after goto, the exercise began with %q: %v", first["main.go"], errors.Join(err, firstErr))
 	}
+	testkit.Must(t, os.WriteFile(mine, []byte("package main\n"), 0o600))
 	if _, err := c.Begin(find(t, c, "04.5"), func(Exercise) bool { return false }); !errors.Is(err, ErrNotReplaced) {
 		t.Errorf("a reader who wants to keep her files: %v", err)
 	}
@@ -61,6 +62,26 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	testkit.Must(t, os.RemoveAll(c.Dir(e)))
 	if b, err := c.Begin(find(t, c, "04.5"), Always); err != nil || b != (Beginning{}) {
 		t.Errorf("with an empty folder: %+v, %v", b, err)
+	}
+}
+
+// TestAnUnchangedStarterIsReplacedWithoutAQuestion: its reader has nothing to lose.
+func TestAnUnchangedStarterIsReplacedWithoutAQuestion(t *testing.T) {
+	c := newCourse(t)
+	asked := 0
+	no := func(Exercise) bool { asked++; return false }
+	for _, id := range []string{"04.3", "04.5", "04.2"} {
+		if _, err := c.Begin(find(t, c, id), no); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if asked > 0 {
+		t.Errorf("%d questions about an unchanged starter", asked)
+	}
+	main := filepath.Join(c.Dir(find(t, c, "04.2")), "main.go")
+	testkit.Must(t, os.WriteFile(main, []byte(testkit.Read(t, main)+"// mine\n"), 0o600))
+	if _, err := c.Begin(find(t, c, "04.3"), no); !errors.Is(err, ErrNotReplaced) || asked != 1 {
+		t.Errorf("a changed starter: %v, %d questions", err, asked)
 	}
 }
 

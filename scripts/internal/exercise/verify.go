@@ -31,6 +31,17 @@ type trial struct {
 
 func (t *trial) String() string { return t.e.ID + " " + t.what }
 
+// shown is what messages call the files. A starter and a solution have a folder; a wrong answer has none.
+func (t *trial) shown() string {
+	switch t.what {
+	case "starter":
+		return filepath.Join(t.e.Chapter, t.e.Starter)
+	case "solution":
+		return filepath.Join(t.e.Chapter, t.e.Solution)
+	}
+	return t.String()
+}
+
 // Counts are the numbers of things that Verify has proved.
 type Counts struct{ Exercises, Starters, Solutions, Wrong, Jumps int }
 
@@ -168,7 +179,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 			continue
 		}
 		print("building %v (%d of %d)", t, at+1, len(all))
-		shown := filepath.Join("work", t.e.Chapter)
+		shown, err := t.shown(), error(nil)
 		if t.e.Specification != "" {
 			t.job = Job{Name: digest(t), Program: t.job.Program, Specification: c.specification(t.e), CRD: t.job.Program + "-crd"}
 			err = c.Judge.Generate(ctx, c.Dir(t.e), t.job.CRD, shown)

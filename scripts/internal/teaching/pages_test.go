@@ -52,7 +52,8 @@ var credits = []credit{
 		[]string{"01-crd", "02-codegen", "03-client-go-controller", "04-controller-runtime", "06-deploy"}},
 	{"sangheee", []string{"https://sdk.operatorframework.io/docs/building-operators/golang/tutorial/", "in Korean"},
 		[]string{"05-operator-sdk/memcached-operator"}},
-	{"沈亚军", []string{"https://github.com/nufy323/nginx-sample-operator", "爱可生开源社区"},
+	{"沈亚军", []string{"https://github.com/nufy323/kubernetes-article/blob/master/operator/k8s-operator.md",
+		"https://github.com/nufy323/nginx-sample-operator", "爱可生开源社区"},
 		[]string{"05-operator-sdk/nginx-operator"}},
 	{"LeeMinki", []string{"https://github.com/LeeMinki/my-operator"}, []string{"05-operator-sdk/databasebackup-operator"}},
 }

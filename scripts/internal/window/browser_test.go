@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -202,6 +203,30 @@ func TestAQuestionHasTheFocus(t *testing.T) {
 	ask("#panel-more", "n")
 }
 
+// TestTheCapstoneIsInTheList: its Begin asks in the terminal, and a specification with a mistake leaves the file open.
+func TestTheCapstoneIsInTheList(t *testing.T) {
+	f := start(t)
+	const folder = "work/capstone/"
+	testkit.Write(t, filepath.Join(f.root, "specification.yaml"), specification.Example)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@mkdir -p "+folder+"; cp specification.yaml "+folder+"\n"+
+		"\t@printf 'Kind [Greeting]: '; read a; echo \"package main // $(EX) $$a\" >"+folder+"main.go\n"+
+		"\t@printf 'begun: {capstone: capstone}\\ncurrent: capstone\\n' >work/.state.yaml\n")
+	ctx := f.browser(t)
+	entry, begin := `//li/button[contains(., "capstone An operator for your own kind")]`, `//button[text()="Begin"]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(entry), chromedp.Click(entry))
+	says(t, ctx, "#panel-exercises h2", "capstone An operator for your own kind")
+	says(t, ctx, "#panel-exercises", "asks in the terminal for the kind and its fields")
+	do(t, ctx, chromedp.Click(begin))
+	says(t, ctx, "#panel-commands .xterm-accessibility", "Kind [Greeting]")
+	do(t, ctx, chromedp.KeyEvent("Note"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".editor .cm-content"))
+	says(t, ctx, ".editor .cm-content", "package main // capstone Note")
+	says(t, ctx, "#panel-exercises", "make -C 'work/capstone' run")
+	testkit.Write(t, filepath.Join(f.root, folder, "specification.yaml"), "kind: 7\n")
+	do(t, ctx, chromedp.Click("#tab-page"), chromedp.Click("#tab-exercises"))
+	says(t, ctx, ".editor .cm-content", "package main // capstone Note")
+	says(t, ctx, "#panel-exercises h2", "capstone An operator for your own kind")
+}
+
 func TestButtonsWorkWhileTheReadersProgramRunsInTheirTerminal(t *testing.T) {
 	f := start(t)
 	testkit.Must(t, os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644))
@@ -298,6 +323,28 @@ func TestReloadAndASecondTabShowTheSameTerminal(t *testing.T) {
 		do(t, tab, cdppage.BringToFront()) // a hidden tab draws nothing
 		says(t, tab, "#panel-page .xterm-accessibility", "got words")
 		says(t, tab, selector+" .verdict", "passed")
+	}
+}
+
+// TestThePlaceInAPageIsKept: a reader who comes back, or who reloads, is at the same part of the page, below a picture that
+// is drawn later.
+func TestThePlaceInAPageIsKept(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	const top = `Math.round(document.querySelector("#below").getBoundingClientRect().top)`
+	drawn := chromedp.WaitVisible("figure.picture img")
+	connected := chromedp.WaitVisible(`#panel-page[data-connected="yes"]`)
+	var was, is int
+	do(t, ctx, drawn, chromedp.Evaluate(`document.querySelector("#below").scrollIntoView({ block: "center", behavior: "instant" })`, nil),
+		chromedp.Poll(`history.state?.at > 3`, nil), chromedp.Evaluate(top, &was))
+	for name, action := range map[string]chromedp.Action{
+		"after a reload": chromedp.Reload(),
+		"back":           chromedp.Tasks{chromedp.Navigate("http://" + f.host() + "/page/04-x/README.md"), connected, chromedp.NavigateBack()},
+	} {
+		do(t, ctx, action, connected, drawn, chromedp.Evaluate(top, &is))
+		if is != was || was < 100 || was > 750 {
+			t.Errorf("%s: the place is %d pixels below the top, was %d", name, is, was)
+		}
 	}
 }
 

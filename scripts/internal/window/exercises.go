@@ -68,7 +68,7 @@ func (s *Server) exercises(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := Progress{Current: state.Exercise, Chapters: map[string]string{}}
-	for _, e := range s.Course.All {
+	for _, e := range exercise.Listed(s.Course.All) {
 		one := progressOf(e.In(in.exercises), state)
 		if one.Passed {
 			p.Passed++
@@ -87,7 +87,7 @@ func (s *Server) exercises(w http.ResponseWriter, r *http.Request) {
 
 func progressOf(e exercise.Exercise, state exercise.State) ProgressOfOne {
 	return ProgressOfOne{ID: e.ID, Title: e.Title, Chapter: e.Chapter, Minutes: e.Minutes,
-		Passed: state.Passed[e.ID] != "", Begun: state.Begun[e.Chapter] == e.ID}
+		Passed: state.Passed[e.ID] != "", Begun: state.HasBegun(e)}
 }
 
 func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
@@ -123,11 +123,15 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 
 // addFiles adds what a task shows of the reader's files.
 func (s *Server) addFiles(task *Task, e exercise.Exercise, state exercise.State) (err error) {
-	if task.Difference, err = s.difference(e); err != nil {
+	folder := filepath.ToSlash(filepath.Dir(e.Path()))
+	task.Difference, err = s.difference(e)
+	switch {
+	case e.ID == exercise.CapstoneID: // there is no difference while the specification has a mistake
+		task.Program = fmt.Sprintf("make -C '%s' run", folder)
+	case err != nil:
 		return err
-	}
-	if len(e.Lab) > 0 {
-		task.Program = fmt.Sprintf("(cd '%s' && go run .)", filepath.ToSlash(filepath.Dir(e.Path())))
+	case len(e.Lab) > 0:
+		task.Program = fmt.Sprintf("(cd '%s' && go run .)", folder)
 	}
 	text, err := s.Course.ReadText(e)
 	if err != nil {

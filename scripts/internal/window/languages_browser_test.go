@@ -121,7 +121,7 @@ func TestTheWindowInEachLanguage(t *testing.T) {
 			if folder := os.Getenv("WINDOW_PICTURES"); folder != "" {
 				do(t, ctx, chromedp.ScrollIntoView("#panel-exercises .card"))
 				writePicture(t, ctx, filepath.Join(folder, "window-"+name+".png"))
-				f.toSlides(t, ctx, "/slides#46")
+				f.toSlides(t, ctx, slide(t, "Task 04.3: Children that come back (20 minutes)"))
 				writePicture(t, ctx, filepath.Join(folder, "slide-"+name+".png"))
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,28 @@ func slideTitles(t *testing.T) (titles []string) {
 		}
 	}
 	return titles
+}
+
+// slideNumber returns the number of a slide, by its title: a new slide shifts no test.
+func slideNumber(t *testing.T, title string) int {
+	t.Helper()
+	at := slices.Index(slideTitles(t), title)
+	if at < 0 {
+		t.Fatalf("no slide has the title %q", title)
+	}
+	return at + 1
+}
+
+// slide returns the path of a slide, by its title.
+func slide(t *testing.T, title string) string {
+	t.Helper()
+	return fmt.Sprintf("/slides#%d", slideNumber(t, title))
+}
+
+// showsSlide waits until a slide is shown.
+func showsSlide(t *testing.T, ctx context.Context, title string) {
+	t.Helper()
+	says(t, ctx, "#place", fmt.Sprintf("%d / ", slideNumber(t, title)))
 }
 
 func TestEachSlideOfTheFileIsServed(t *testing.T) {
@@ -134,7 +157,7 @@ const measured = `(() => {
   for (const image of slide.querySelectorAll("img")) {
     if (!image.naturalWidth) wrong.push("a picture is not drawn");
     const letters = 16 * Math.min(image.clientWidth / image.naturalWidth, image.clientHeight / image.naturalHeight);
-    if (letters < 15) wrong.push("the letters of a picture have " + letters.toFixed(1) + " pixels");
+    if (letters < 20) wrong.push("the letters of a picture have " + letters.toFixed(1) + " pixels");
     if (image.clientHeight < 250) wrong.push("a picture is " + image.clientHeight + " pixels high");
   }
   if (slide.innerText.trim().length < 30 && !slide.querySelector("img")) wrong.push("it is empty");
@@ -202,16 +225,16 @@ func TestSlidesByKeyAndByRunSheet(t *testing.T) {
 	says(t, ctx, "#place", "2 / ")
 	do(t, ctx, chromedp.SetValue("#sheet", "90 minutes"), chromedp.Evaluate(
 		`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil),
-		chromedp.Evaluate(`location.hash = "#13"`, nil), chromedp.Focus("#stage"))
-	says(t, ctx, "#place", "13 / ")
+		chromedp.Evaluate(fmt.Sprintf("location.hash = %d", slideNumber(t, "How an exercise goes")), nil), chromedp.Focus("#stage"))
+	showsSlide(t, ctx, "How an exercise goes")
 	do(t, ctx, chromedp.KeyEvent(kb.ArrowRight))
-	says(t, ctx, "#place", "34 / ") // slides that are not in this sheet are skipped
+	showsSlide(t, ctx, "Inside a controller") // slides that are not in this sheet are skipped
 }
 
 func TestAPictureGrows(t *testing.T) {
 	f := withSlides(t)
 	ctx := f.browser(t)
-	f.toSlides(t, ctx, "/slides#6")
+	f.toSlides(t, ctx, slide(t, "Every controller is the same loop"))
 	hidden := func() (n int) {
 		do(t, ctx, chromedp.Evaluate(`decodeURIComponent(document.querySelector(".slide:not([hidden]) img").src)
 			.split("visibility: hidden").length - 1`, &n))
@@ -230,7 +253,7 @@ func TestAPictureGrows(t *testing.T) {
 func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 	f := withSlides(t)
 	ctx := f.browser(t)
-	f.toSlides(t, ctx, "/slides#43")
+	f.toSlides(t, ctx, slide(t, "Task 04.2: Children that are created (20 minutes)"))
 	do(t, ctx, chromedp.SetValue("#sheet", "90 minutes"),
 		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil))
 	other := f.tab(t, ctx)
@@ -243,7 +266,7 @@ func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 	says(t, other, "#preview .slide:not([hidden]) h2", "Solution 04.2")
 	do(t, other, chromedp.Click("#begin"), chromedp.KeyEvent(kb.ArrowRight))
 	says(t, other, "#elapsed", "0:00 since the beginning, 50 min left")
-	says(t, ctx, "#place", "44 / ") // the tab of the projector follows
+	showsSlide(t, ctx, "Solution 04.2: create missing children") // the tab of the projector follows
 	says(t, ctx, "#countdown", ":")
 	do(t, other, chromedp.Click("#add"))
 	says(t, other, "#row", "0:27–0:53 04.2")
@@ -267,11 +290,53 @@ func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
 	}
 }
 
+// covered names the parts of the presenter's desk that another part covers, or that are outside of the screen.
+const covered = `(() => {
+  const wrong = [], desk = document.querySelector("#desk");
+  for (const part of desk.querySelectorAll("button, dd, h2, summary, #notes")) {
+    if (part.closest("details:not([open])") && part.localName !== "summary") continue;
+    part.scrollIntoView({ block: "nearest", behavior: "instant" });
+    const box = part.getBoundingClientRect();
+    for (const x of [box.left + 2, box.right - 2]) {
+      if (box.height && !desk.contains(document.elementFromPoint(x, box.top + box.height / 2))) wrong.push(part.textContent);
+    }
+  }
+  const bar = document.querySelector("#bar"), edge = desk.getBoundingClientRect().left;
+  for (const part of bar.querySelectorAll("*")) {
+    if (part.getBoundingClientRect().right > edge) wrong.push("the bar: " + part.textContent);
+  }
+  return wrong.join(", ");
+})()`
+
+// TestTheRunSheetIsNotCovered: with long notes, the run sheet is on the screen, and nothing covers its rows.
+func TestTheRunSheetIsNotCovered(t *testing.T) {
+	for _, language := range []string{"en", "zh-TW"} { // the bar is widest in Chinese
+		f := withSlides(t)
+		ctx := f.browser(t)
+		do(t, ctx, network.SetCookie("language", language).WithURL("http://"+f.host()), chromedp.EmulateViewport(1280, 800))
+		f.toSlides(t, ctx, slide(t, "Inside a controller"))
+		do(t, ctx, chromedp.Evaluate(`{
+			const sheet = document.querySelector("#sheet");
+			sheet.selectedIndex = 1;
+			sheet.dispatchEvent(new Event("change"));
+		}`, nil), toLastStep())
+		f.toSlides(t, ctx, "/slides/presenter")
+		var below float64
+		var wrong string
+		do(t, ctx, chromedp.Click("#begin"), chromedp.Evaluate(
+			`document.querySelector("#desk summary").getBoundingClientRect().bottom - innerHeight`, &below),
+			chromedp.Click("#desk summary"), chromedp.WaitVisible("#rows button"), chromedp.Evaluate(covered, &wrong))
+		if below > 0 || wrong != "" {
+			t.Errorf("%s: the run sheet is %.0f pixels below the screen; covered: %s", language, below, wrong)
+		}
+	}
+}
+
 // A break has its place between the slides, and the projector shows how long it still is.
 func TestABreakIsBetweenTheSlides(t *testing.T) {
 	f := withSlides(t)
 	ctx := f.browser(t)
-	f.toSlides(t, ctx, "/slides#48")
+	f.toSlides(t, ctx, slide(t, "Picture 04.3: Owns enqueues the owner"))
 	do(t, ctx, chromedp.SetValue("#sheet", "3 hours"),
 		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil))
 	other := f.tab(t, ctx)
@@ -289,7 +354,7 @@ func TestABreakIsBetweenTheSlides(t *testing.T) {
 	says(t, ctx, ".slide:not([hidden]) h2", "Break")
 	says(t, ctx, ".slide:not([hidden]) .countdown", ":")
 	do(t, other, chromedp.KeyEvent(kb.ArrowRight))
-	says(t, ctx, "#place", "49 / ")
+	showsSlide(t, ctx, "Task 04.4: A status that is true (25 minutes)")
 	do(t, other, chromedp.KeyEvent(kb.ArrowLeft))
 	says(t, ctx, ".slide:not([hidden]) h2", "Break")
 }
@@ -325,7 +390,7 @@ func TestTheLoopIsBesideASlide(t *testing.T) {
 	f := withSlides(t)
 	ctx := f.browser(t)
 	do(t, ctx, chromedp.EmulateViewport(1280, 720))
-	f.toSlides(t, ctx, "/slides#8")
+	f.toSlides(t, ctx, slide(t, "See it: make demo"))
 	do(t, ctx, chromedp.KeyEvent("l"))
 	says(t, ctx, "#panel-loop:not([hidden]) .loop-bar", "Local cluster, live")
 	do(t, ctx, chromedp.KeyEvent("t"), chromedp.Poll(`document.querySelectorAll("#below .xterm-rows > div").length > 12`, nil),
@@ -339,7 +404,7 @@ func TestABlockOfASlideRuns(t *testing.T) {
 	f := withSlides(t)
 	f.terminals.config.Env = append(f.terminals.config.Env, "PATH="+fakeMake(t)+":"+os.Getenv("PATH"))
 	ctx := f.browser(t)
-	f.toSlides(t, ctx, "/slides#8")
+	f.toSlides(t, ctx, slide(t, "See it: make demo"))
 	do(t, ctx, chromedp.WaitReady(`#panel-page[data-connected="yes"]`), chromedp.KeyEvent("r"))
 	says(t, ctx, "#panel-page .xterm-accessibility", "the demo of demo PAUSE=1")
 	says(t, ctx, ".slide:not([hidden]) .verdict", "passed")

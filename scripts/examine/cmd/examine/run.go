@@ -36,7 +36,7 @@ func runCommand() *cobra.Command {
 	f.StringVar(&s.CRD, "crd", "", "folder or file with its CRDs")
 	f.StringVar(&s.Manifest, "manifest", "",
 		"folder or file with its manifests, as kustomize build and helm template print them: Deployment, roles, webhooks, CRDs")
-	f.StringVar(&s.Sample, "sample", "", "file with one custom resource")
+	f.StringVar(&s.Sample, "sample", "", "file with one custom resource, or one object of a built-in kind")
 	f.StringVar(&s.Ready, "ready", "", "{jsonpath}=value, or a condition, that says the sample is ready")
 	f.StringVar(&args, "args", "", "arguments of the program, separated by blanks")
 	f.StringVar(&env, "env", "", "environment of the program: NAME=value, separated by blanks")

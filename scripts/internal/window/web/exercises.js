@@ -21,6 +21,15 @@ const actions = [
   { name: t("Goto"), target: "goto", does: t("begins it with everything before it solved") },
 ];
 
+// The capstone is specified by its reader, so it has other actions.
+const capstone = "capstone";
+const capstoneActions = [
+  { ...actions[0], does: t("asks in the terminal for the kind and its fields, or goes on; `SPEC=FILE` takes them from a file") },
+  ...actions.slice(1, 3),
+];
+/** @param {string} id */
+const actionsOf = (id) => id === capstone ? capstoneActions : actions;
+
 // The words after a command in which it speaks the reader's language.
 const chosen = /** @type {HTMLSelectElement} */ (find("#language")).value;
 const language = chosen === "en" ? "" : ` LANGUAGE=${chosen}`;
@@ -114,7 +123,7 @@ export class Exercises {
     const focused = document.activeElement instanceof HTMLButtonElement ? document.activeElement.textContent : "";
     this.top.replaceChildren(this.about(task));
     if (this.buttons.dataset.exercise !== task.id) { // else the buttons stay, and so does the focus
-      this.buttons.replaceChildren(...actions.map((action) => this.button(task.id, action)));
+      this.buttons.replaceChildren(...actionsOf(task.id).map((action) => this.button(task.id, action)));
       this.buttons.dataset.exercise = task.id;
     }
     this.results.replaceChildren(this.result(task, progress));
@@ -173,8 +182,7 @@ export class Exercises {
         click: () => this.doors.inTerminal(`details ${task.id}`, command, () => {}) }, t("All details")),
         element("code", {}, command), element("span", {}, t("shows the requests and the log lines of the last check"))));
     }
-    const isListed = progress.exercises.some((one) => one.id === task.id); // after the capstone no exercise follows
-    if (task.passed && isListed && next && next.id !== task.id) {
+    if (task.passed && task.id !== capstone && next && next.id !== task.id) {
       section.append(element("p", {}, this.button(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise" }),
         " ", element("code", {}, commandOf(next.id, "exercise"))));
     }
@@ -187,8 +195,8 @@ export class Exercises {
     if (task.begun) {
       section.append(element("p", {}, element("label", {}, this.checksOnSave, " ", t("Check each time the file is saved"))));
     }
-    section.append(element("dl", { class: "typed" }, ...actions.flatMap((action) => [element("dt", {}, action.name),
-      element("dd", {}, element("code", {}, commandOf(task.id, action.target)), " ", action.does)])));
+    section.append(element("dl", { class: "typed" }, ...actionsOf(task.id).flatMap((action) => [element("dt", {}, action.name),
+      element("dd", {}, element("code", {}, commandOf(task.id, action.target)), " ", ...prose(action.does))])));
     if (task.begun && task.program) {
       section.append(element("div", { class: "action" }, element("button", { type: "button", class: "program",
         click: () => this.doors.program(`program ${task.id}`, task.program, () => {}) }, t("Run your program")),

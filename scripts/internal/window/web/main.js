@@ -9,6 +9,7 @@ import { readOnly } from "./editor.js";
 import { Exercises } from "./exercises.js";
 import { Loop } from "./loop.js";
 import { drawPictures } from "./pictures.js";
+import { keepPosition } from "./position.js";
 import { Route } from "./route.js";
 import { PageTerminal } from "./terminal.js";
 
@@ -252,4 +253,5 @@ other.addEventListener("click", () => {
   other.textContent = beside ? t("Show the page") : t("Show the terminal");
 });
 project(projector.ariaPressed === "true" || localStorage.getItem("projector") === "yes");
+keepPosition();
 drawPictures();

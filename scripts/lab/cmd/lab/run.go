@@ -106,6 +106,7 @@ func (l *lab) rounds(ctx context.Context, i implementation, opts *options, p par
 	}
 	for range opts.rounds {
 		outcomes, err := suite.Run(ctx, w, o, checks, report)
+		o.Kill()
 		if all = append(all, outcomes...); err != nil && opts.limit > 0 {
 			all = append(all, suite.NotRun(checks, outcomes, err.Error())...)
 		}

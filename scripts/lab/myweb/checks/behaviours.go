@@ -63,7 +63,7 @@ var behaviourChecks = []suite.Check{
 		Title: "children that the garbage collector has yet to delete are neither adopted nor reported as served"},
 	{ID: "behaviour/10-steady-state", Fast: true, Run: nothingInSteadyState,
 		Title: "in steady state nothing is written, also when something else changes"},
-	{ID: "behaviour/10-restarted", Fast: true, Alone: true, Run: nothingAfterRestart,
+	{ID: "behaviour/10-restarted", Fast: true, ThenAlone: true, Within: 5 * time.Minute, Run: nothingAfterRestart,
 		Title: "a restarted operator writes nothing when all is as it should be"},
 	{ID: "behaviour/10-unmanaged-objects", Alone: true, Run: unmanagedObjects,
 		Title: "objects that no MyWeb has to do with start no reconcile"},

@@ -3,6 +3,7 @@ package checks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -71,12 +72,9 @@ func wantNoCreates(t *suite.T, mark int) {
 // the garbage collector.
 func noCreate(t *suite.T) {
 	for name := range fixture.Propagations {
-		t.Create(name, suite.Sample())
+		t.Create(name, replicas(0)) // the pods do not matter
 	}
-	for name := range fixture.Propagations {
-		t.Completed(name)
-	}
-	t.AwaitQuiet(quiet)
+	t.Settled(slices.Collect(maps.Keys(fixture.Propagations))...)
 	var releases []func(context.Context) error
 	for name, how := range fixture.Propagations {
 		release, err := fixture.Hold(t.Context(), t.Objects(suite.Resource), name)
@@ -85,7 +83,7 @@ func noCreate(t *suite.T) {
 		t.Remove(suite.Resource, name, how)
 		releases = append(releases, release)
 	}
-	t.Pause(fixture.DeletionObserved)
+	t.Observed(suite.Resource, fixture.DeletionObserved)
 	mark := t.Mark()
 	t.ActOn(suite.ConfigMaps, "a user deleted MyWebs, whose finalizers keep them, and then their ConfigMaps")
 	for name := range fixture.Propagations {

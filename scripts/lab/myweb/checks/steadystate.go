@@ -3,6 +3,7 @@ package checks
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -58,10 +59,8 @@ func nothingAfterRestart(t *suite.T) {
 	for name, spec := range webs {
 		t.Create(name, spec)
 	}
-	for name := range webs {
-		t.Completed(name)
-	}
-	t.AwaitQuiet(quiet)
+	t.Settled(slices.Collect(maps.Keys(webs))...)
+	t.AwaitAlone()
 	mark := t.Mark()
 	t.Act("the operator was stopped and started again")
 	t.Must(t.Operator.Restart(t.Context()), "restart the operator")

@@ -85,6 +85,7 @@ func runChecks(ctx context.Context, w *fixture.Fixture, checks []suite.Check, us
 	if err != nil {
 		return nil, err
 	}
+	defer o.Kill()
 	o.AssumeAll() // a bug may be a missing status or owner reference
 	chosen, outcomes, err := crash.Choose(ctx, w, o, checks, m.CaughtBy)
 	if err != nil {

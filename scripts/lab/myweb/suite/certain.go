@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/wire"
@@ -23,8 +26,8 @@ type waiting struct {
 	looks int
 }
 
-// isCertain looks at the operator once, and reports whether it has waited long enough in all looks.
-func (w *waiting) isCertain(t *T) bool {
+// isCertain looks at the operator once, and reports whether it has waited for a time, in all looks.
+func (w *waiting) isCertain(t *T, window time.Duration) bool {
 	last, waits := t.waits()
 	switch {
 	case !waits:
@@ -33,7 +36,7 @@ func (w *waiting) isCertain(t *T) bool {
 		w.since, w.looks = last, 0
 	}
 	w.looks++
-	return time.Since(w.since) > certain && w.looks > int(certain/(2*fixture.Poll))
+	return time.Since(w.since) > window && w.looks > int(window/(2*fixture.Poll))
 }
 
 // waits reports whether the operator got the event of the last act, and now waits for a timer or for input: it sleeps, and
@@ -82,9 +85,29 @@ func (t *T) deciding() ledger.Match {
 // Handled returns when it is certain that the operator does nothing more about the last act, at most after a time.
 func (t *T) Handled(most time.Duration) {
 	w, begin := waiting{}, time.Now()
-	for !w.isCertain(t) && time.Since(begin) < most {
+	for !w.isCertain(t, certain) && time.Since(begin) < most {
 		t.Pause(fixture.Poll)
 	}
+}
+
+// observed is how long a program must wait after an event before the lab knows that the event has reached its cache: an
+// event is delivered a moment before the program gets it.
+const observed = 100 * time.Millisecond
+
+// Observed returns when the operator has got the newest version of each object of a resource, and waits; at most after a
+// time. It reports whether this is certain.
+func (t *T) Observed(resource string, most time.Duration) (sure bool) {
+	list, err := t.Objects(resource).List(t.ctx, metav1.ListOptions{})
+	t.Must(err, "list "+resource)
+	w := waiting{}
+	for begin := time.Now(); !sure && time.Since(begin) < most; t.Pause(fixture.Poll) {
+		got := t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace, resource)
+		isOlder := func(u unstructured.Unstructured) bool {
+			return ledger.Newer(u.GetResourceVersion(), got.ResourceVersion)
+		}
+		sure = w.isCertain(t, observed) && !slices.ContainsFunc(list.Items, isOlder)
+	}
+	return sure
 }
 
 // AwaitQuietSinceEvent is AwaitQuiet for the time since the operator got the newest event about the namespace.

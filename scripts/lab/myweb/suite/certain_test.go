@@ -169,3 +169,43 @@ func TestWhatIsBeingDeleted(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsObserved has an operator that waits, and a ConfigMap whose newest version it may not have.
+func TestWhatIsObserved(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system does not show the states of threads")
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [
+			{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "resourceVersion": "10"}}]}`)
+	}))
+	defer server.Close()
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, sure := range map[string]bool{"9": false, "10": true} {
+		p := program(t, "exec sleep 300")
+		o := outcomeOf(t, 2*time.Minute, func(c *T) {
+			l := c.Fixture.Ledger
+			c.Fixture.Dynamic = client
+			c.Operator.Began(p)
+			c.ActOn(ConfigMaps, "a user created ConfigMap web")
+			watch := l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: ConfigMaps}, nil)
+			l.Change(watch, func(e *ledger.Entry) { e.Events = 1 })
+			l.Deliver(watch, []wire.Event{{Type: "ADDED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check",
+				Name: "web", ResourceVersion: version}}})
+			most := time.Minute // the machine may be busy
+			if !sure {
+				most = 5 * observed
+			}
+			if c.Observed(ConfigMaps, most) != sure {
+				t.Errorf("version 10 is observed after the event of version %s: %t", version, !sure)
+			}
+		})
+		if o.Verdict != outcome.Passed {
+			t.Errorf("%s: %s", o.Verdict, o.Reason)
+		}
+	}
+}

@@ -31,6 +31,9 @@ type Check struct {
 	Title string
 	// Alone checks have the operator to themselves: they stop it, or disturb more than their namespace.
 	Alone bool
+	// ThenAlone checks begin beside others, and have the operator to themselves when AwaitAlone has returned. At the end
+	// the operator runs. Within includes the time of the other checks.
+	ThenAlone bool
 	// Fast checks belong to the subset that CI runs on every change.
 	Fast bool
 	// Within is the deadline; 0 is a minute.
@@ -41,6 +44,9 @@ type Check struct {
 	// state.
 	Run func(t *T)
 }
+
+// endsOperator reports whether the check may end or replace the operator's process.
+func (c Check) endsOperator() bool { return c.Alone || c.ThenAlone }
 
 // outcome is an outcome of the check, without evidence.
 func (c Check) outcome(v outcome.Verdict, reason string) outcome.Result {
@@ -90,6 +96,9 @@ type T struct {
 	ctx   context.Context
 	check Check
 	start int // the ledger's mark
+
+	awaitAlone func(context.Context) error
+	isAlone    bool // since AwaitAlone
 
 	mu       sync.Mutex
 	failures []string
@@ -196,10 +205,17 @@ func (t *T) Eventually(what string, within time.Duration, observe func() error) 
 	}
 }
 
+// AwaitAlone returns when all other checks have ended, except those that wait for the same. Only a ThenAlone check may
+// call it.
+func (t *T) AwaitAlone() {
+	t.Must(t.awaitAlone(t.ctx), "wait for the other checks")
+	t.isAlone = true
+}
+
 // mustRun ends the check when the operator has ended by itself, because the awaited event will not happen. An Alone
 // check may have ended it.
 func (t *T) mustRun(what string, err error) {
-	if p := t.Operator.Process(); p != nil && !p.Running() && !t.check.Alone {
+	if p := t.Operator.Process(); p != nil && !p.Running() && !t.check.endsOperator() {
 		t.Fatalf("expected that %s; but the operator %v, and %v", what, p.Exit(), err)
 	}
 }

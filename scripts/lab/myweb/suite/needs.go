@@ -193,7 +193,7 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 	begin, looks, last, w := time.Now(), 0, time.Duration(0), waiting{}
 	t.Eventually(what, within, func() error {
 		err := observe()
-		sure := !t.Operator.reports && w.isCertain(t)
+		sure := !t.Operator.reports && w.isCertain(t, certain)
 		idle := t.idle(begin)
 		if looks++; idle < last {
 			looks = 0
@@ -226,11 +226,11 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 			return c.Follow(web.Spec)
 		})
 		t.Eventually("the pods of MyWeb "+name+" run", within, func() error {
-			c, err := t.children(name)
+			d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			return RolledOut(c.Deployment)
+			return RolledOut(d)
 		})
 		t.quietSince(t.awaited, steady)
 	}

@@ -25,28 +25,36 @@ const Parallel = 6
 
 // Run runs the checks against an operator and returns the outcomes in the order of the checks; it calls report with
 // each outcome at once. Checks that share the operator run first, several at once, then those that need it alone,
-// each with a process that is ready. An error means that the lab failed, not the operator.
+// each with a process that is ready. After a check that had the operator alone, Run ends the process; otherwise the
+// process continues, for the next Run. An error means that the lab failed, not the operator.
 func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 	report func(outcome.Result)) ([]outcome.Result, error) {
-	r := &runner{fixture: w, operator: o, report: report, outcomes: make([]outcome.Result, len(checks))}
-	defer o.Kill()
+	r := &runner{fixture: w, operator: o, report: report, outcomes: make([]outcome.Result, len(checks)),
+		turn: make(chan struct{}, 1)}
+	if slices.ContainsFunc(checks, Check.endsOperator) {
+		defer o.Kill()
+	}
 	if o.patience = idleAlone; len(checks) > Parallel {
 		o.patience = idleTogether
 	}
 	if err := r.survey(ctx, checks); err != nil {
 		return nil, err
 	}
-	var alone []int
+	var alone, last []int
 	for at, c := range checks {
 		switch reason := o.missing(c.Needs); {
 		case reason != "":
 			r.end(at, c.outcome(outcome.Skipped, reason))
 		case c.Alone:
 			alone = append(alone, at)
+		case c.ThenAlone:
+			last = append(last, at)
 		default:
 			r.shared = append(r.shared, at)
 		}
 	}
+	r.others.Add(len(r.shared))
+	r.shared = append(r.shared, last...)
 	if err := r.together(ctx, checks); err != nil {
 		return r.known(), err
 	}
@@ -72,7 +80,9 @@ func (r *runner) known() []outcome.Result {
 type runner struct {
 	fixture  *fixture.Fixture
 	operator *Operator
-	shared   []int
+	shared   []int          // the ThenAlone checks are the last ones
+	others   sync.WaitGroup // of the shared checks before the ThenAlone checks
+	turn     chan struct{}  // has an item while a ThenAlone check has the operator
 
 	mu       sync.Mutex
 	report   func(outcome.Result)
@@ -101,11 +111,34 @@ func (r *runner) together(ctx context.Context, checks []Check) error {
 	workqueue.ParallelizeUntil(ctx, Parallel, len(r.shared), func(n int) {
 		at := r.shared[n]
 		errs[n] = r.one(ctx, at, checks[at])
+		if !checks[at].ThenAlone {
+			r.others.Done()
+		}
 	})
 	if ctx.Err() != nil { // not every check began
 		return context.Cause(ctx)
 	}
 	return errors.Join(errs...)
+}
+
+// awaitAlone returns when the other shared checks have ended, and no ThenAlone check has the operator.
+func (r *runner) awaitAlone(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		r.others.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // fresh ensures that the operator runs and is ready.
@@ -153,13 +186,16 @@ func (r *runner) attempt(ctx context.Context, c Check) (o outcome.Result, err er
 	limited, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the check has %v", within))
 	defer cancel()
 	t := &T{Fixture: r.fixture, Operator: r.operator, Namespace: ns.Name, ctx: limited, check: c,
-		start: r.fixture.Ledger.Mark()}
+		start: r.fixture.Ledger.Mark(), awaitAlone: r.awaitAlone}
 	process := r.operator.Process()
 	o = t.do()
+	if t.isAlone {
+		<-r.turn
+	}
 	if ctx.Err() != nil {
 		return o, context.Cause(ctx)
 	}
-	if !c.Alone && o.Verdict == outcome.Passed && !process.Running() {
+	if !c.endsOperator() && o.Verdict == outcome.Passed && !process.Running() {
 		o.Verdict, o.Evidence = outcome.Failed, t.evidence()
 		o.Reason = fmt.Sprintf("the operator %v meanwhile", process.Exit())
 	}

@@ -1,8 +1,13 @@
 package suite
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
@@ -41,4 +46,37 @@ func TestExpectedFailuresAreComparedBothWays(t *testing.T) {
 	if n := Unexpected(all); n != 2 {
 		t.Errorf("%d unexpected failures, want the one that is not listed and the one that passed", n)
 	}
+}
+
+// TestOneCheckIsAlone has two checks that wait for the end of a third, and then for each other.
+func TestOneCheckIsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &runner{turn: make(chan struct{}, 1)}
+		r.others.Add(1)
+		var alone, most atomic.Int32
+		for range 2 {
+			go func() {
+				c := &T{ctx: t.Context(), awaitAlone: r.awaitAlone}
+				c.AwaitAlone()
+				most.Store(max(most.Load(), alone.Add(1)))
+				time.Sleep(time.Second)
+				alone.Add(-1)
+				<-r.turn
+			}()
+		}
+		synctest.Wait()
+		if most.Load() != 0 {
+			t.Error("a check is alone beside another")
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := r.awaitAlone(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("a check whose time is over: %v", err)
+		}
+		r.others.Done()
+		time.Sleep(time.Minute)
+		if most.Load() != 1 {
+			t.Errorf("%d checks were alone at once", most.Load())
+		}
+	})
 }

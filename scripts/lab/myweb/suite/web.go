@@ -207,9 +207,11 @@ func (t *T) Serve(name string, spec WebSpec) *Web {
 	return t.Settled(name)
 }
 
-// Settled returns the MyWeb when it is completed and the operator is in steady state.
-func (t *T) Settled(name string) *Web {
-	web := t.Completed(name)
+// Settled returns the last of some MyWebs when all of them are completed and the operator is in steady state.
+func (t *T) Settled(names ...string) (web *Web) {
+	for _, name := range names {
+		web = t.Completed(name)
+	}
 	if t.Operator.reports { // without a report, the operator is in steady state already
 		t.AwaitQuiet(steady)
 	}
