@@ -408,7 +408,7 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbos
 	p := checkProgress{out: os.Stdout, isTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	c.Judge.Waiting = p.waiting
 	if !verbose {
-		c.Known = func(own []exercise.Verdict) {
+		c.Known = func(own []exercise.Result) {
 			t.PrintOwn(os.Stdout, own, false)
 			p.verdict.Store(true)
 			_ = c.ShowFailure(t.Exercise, own) // the end of the check keeps it, or reports the error

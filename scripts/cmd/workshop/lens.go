@@ -9,22 +9,6 @@ import (
 	"example.com/operator-workshop/scripts/examine/cluster"
 )
 
-// lensCostCommand compares the time of requests through the lens with the time of requests past it.
-func lensCostCommand() *cobra.Command {
-	const requests = 500
-	return newCommand("lens-cost", "Measure requests through the lens against requests past it, side by side", cobra.NoArgs,
-		func(cmd *cobra.Command, w workshop, _ []string) error {
-			cost, err := w.cluster().LensCost(cmd.Context(), requests)
-			if err != nil {
-				return err
-			}
-			const ms = 1e6
-			fmt.Printf("past the lens     %.2f ms a request (median of %d)\nthrough the lens  %.2f ms\nratio             %.2f\n",
-				float64(cost.Direct)/ms, requests, float64(cost.Through)/ms, float64(cost.Through)/float64(cost.Direct))
-			return nil
-		})
-}
-
 // freezeCommand makes the lens withhold the events of all watches and deliver them later.
 func freezeCommand() *cobra.Command {
 	var end bool
@@ -38,7 +22,7 @@ func freezeCommand() *cobra.Command {
 				signal, done = syscall.SIGUSR2, "The events that were withheld are delivered."
 			}
 			if err := w.cluster().Signal(cluster.Lens, signal); err != nil {
-				return fmt.Errorf("%w: %w", cluster.ErrNoLens, err)
+				return fmt.Errorf("the local cluster runs without the lens, which `make up` starts: %w", err)
 			}
 			fmt.Println(done)
 			return nil

@@ -86,7 +86,7 @@ func command() *cobra.Command {
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
 		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), bundleEditorCommand(), translationsCommand(),
 		kindTestCommand(), chaptersCommand(),
-		labCommand(), examineCommand(), stagesCommand(), requestsCommand(), writesCommand(), watchCommand(), lensCostCommand(), freezeCommand(),
+		labCommand(), examineCommand(), stagesCommand(), requestsCommand(), writesCommand(), watchCommand(), freezeCommand(),
 		packCommand(), fromBundleCommand(), serveCommand(), readyCommand(), openCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root

@@ -53,7 +53,7 @@ func readyCommand() *cobra.Command {
 				return err
 			}
 			machine := doctor.Local(w.root)
-			findings := doctor.Examine(ctx, machine)
+			findings := doctor.Run(ctx, machine)
 			brief := doctor.Brief(ctx, machine, findings)
 			if doctor.Worst(findings) == doctor.Failure {
 				return fmt.Errorf("this machine is not ready: `make doctor` says what to do\n%s", brief)

@@ -27,7 +27,7 @@ func doctorCommand() *cobra.Command {
 	cmd := newCommand("doctor", "Look for what may go wrong on this machine", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			machine := doctor.Local(w.root)
-			findings := doctor.Examine(cmd.Context(), machine)
+			findings := doctor.Run(cmd.Context(), machine)
 			if err := cmd.Context().Err(); err != nil { // Ctrl-C, and not a fault of the machine
 				return err
 			}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -66,9 +65,6 @@ func TestLens(t *testing.T) {
 	}
 	up(t, c)
 	mustKubectl(t, c.Kubeconfig(), "get", "configmap", "one", "-n", "default")
-	if cost, err := c.LensCost(context.WithoutCancel(t.Context()), 20); err != nil || cost.Through <= 0 || cost.Direct <= 0 {
-		t.Errorf("cost %v: %v", cost, err)
-	}
 }
 
 // lensKeepsIdentities checks that the API server identifies a client of the lens by its certificate alone.

@@ -29,7 +29,7 @@ func TestBrief(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
 			test.damage(w)
-			got := Brief(t.Context(), w.Machine, Examine(t.Context(), w.Machine))
+			got := Brief(t.Context(), w.Machine, Run(t.Context(), w.Machine))
 			for _, want := range test.want {
 				if !strings.Contains(got, want) || strings.Contains(got, "\n") {
 					t.Errorf("got  %s\nwant %s", got, want)

@@ -47,13 +47,13 @@ func (f Finding) ID() string { return strings.ToLower(f.Check) }
 // limit bounds the time of one check: a Docker daemon that hangs would block it forever.
 const limit = 10 * time.Second
 
-// check is one row of the table that Examine processes.
+// check is one row of the table that Run processes.
 type check struct {
 	name string
 	run  func(context.Context, Machine) Finding
 }
 
-// checks lists the checks of Examine, in the order of its findings.
+// checks lists the checks of Run, in the order of its findings.
 var checks = []check{
 	{"Go", checkGo},
 	{"git", checkGit},
@@ -67,16 +67,16 @@ var checks = []check{
 	{"inotify", checkInotify},
 }
 
-// Examine runs every check and returns one finding for each check, in a fixed order.
-func Examine(ctx context.Context, machine Machine) []Finding {
+// Run runs every check and returns one finding for each check, in a fixed order.
+func Run(ctx context.Context, machine Machine) []Finding {
 	var findings []Finding
 	for _, check := range checks {
-		findings = append(findings, examine(ctx, machine, check))
+		findings = append(findings, runCheck(ctx, machine, check))
 	}
 	return findings
 }
 
-func examine(ctx context.Context, machine Machine, check check) Finding {
+func runCheck(ctx context.Context, machine Machine, check check) Finding {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	finding := check.run(ctx, machine)

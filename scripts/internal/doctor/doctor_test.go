@@ -16,7 +16,7 @@ import (
 
 func TestAHealthyMachineIsOK(t *testing.T) {
 	w := newFixture(t)
-	findings := Examine(t.Context(), w.Machine)
+	findings := Run(t.Context(), w.Machine)
 	if len(findings) != len(checks) {
 		t.Fatalf("%d findings for %d checks", len(findings), len(checks))
 	}
@@ -36,7 +36,7 @@ func TestAHealthyMachineIsOK(t *testing.T) {
 
 // On every machine, the real parts together give complete findings.
 func TestTheLocalMachineGivesCompleteFindings(t *testing.T) {
-	for _, finding := range Examine(t.Context(), Local(filepath.Join("..", "..", ".."))) {
+	for _, finding := range Run(t.Context(), Local(filepath.Join("..", "..", ".."))) {
 		complete(t, finding)
 		if finding.Check == "Go" && finding.Status != OK { // this test runs with Go
 			t.Errorf("want ok: %+v", finding)

@@ -78,12 +78,12 @@ func (w *fixture) fifo() string {
 	return path
 }
 
-// finding runs one check as Examine does.
+// finding runs one check as Run does.
 func (w *fixture) finding(name string) Finding {
 	w.t.Helper()
 	for _, check := range checks {
 		if check.name == name {
-			return examine(w.t.Context(), w.Machine, check)
+			return runCheck(w.t.Context(), w.Machine, check)
 		}
 	}
 	w.t.Fatalf("there is no check %q", name)

@@ -31,13 +31,13 @@ type CardLine struct {
 }
 
 // failed returns the failed verdicts in the order of the experiments: a later failure often follows from the first.
-func failed(verdicts []Verdict) []Verdict {
-	return slices.DeleteFunc(slices.Clone(verdicts), Verdict.Passed)
+func failed(verdicts []Result) []Result {
+	return slices.DeleteFunc(slices.Clone(verdicts), Result.Passed)
 }
 
 // sentences returns the expectation and the outcome. The lab writes both into the first line of a reason; the
 // reason of a test is the output of the test.
-func sentences(v Verdict) (expected, happened string) {
+func sentences(v Result) (expected, happened string) {
 	const mostOfTest = 4
 	lines := strings.Split(strings.TrimSpace(v.Reason), "\n")
 	expected, happened, ok := strings.Cut(lines[0], "; but ")
@@ -69,7 +69,7 @@ func printedOf(lines []string) (some []string) {
 
 // logged returns a sentence with the last error that the operator logged during a check. It is empty when the outcome
 // already has the words of the error.
-func logged(v Verdict, happened string) string {
+func logged(v Result, happened string) string {
 	const most = 120
 	for _, line := range slices.Backward(v.Evidence) {
 		text, ok := outcome.LoggedError(line)
@@ -91,7 +91,7 @@ func logged(v Verdict, happened string) string {
 }
 
 // failureLines returns the act of a user, the expectation, and the outcome.
-func failureLines(v Verdict) (lines []CardLine) {
+func failureLines(v Result) (lines []CardLine) {
 	if v.Did != "" {
 		lines = append(lines, CardLine{translation.Mark("Done"), v.Did})
 	}
@@ -118,7 +118,7 @@ func (r Report) Card(next string, last *Card) Card {
 	for _, v := range slices.Concat(r.Own, r.Earlier) {
 		if last != nil && !last.Passed && last.Check == v.Check+": "+v.Title {
 			c.Lines = append(c.Lines, CardLine{translation.Mark("Fixed"), v.Title})
-		} else if slices.ContainsFunc(r.Own, func(own Verdict) bool { return own.Check == v.Check }) {
+		} else if slices.ContainsFunc(r.Own, func(own Result) bool { return own.Check == v.Check }) {
 			c.Lines = append(c.Lines, CardLine{translation.Mark("Proved"), v.Title})
 		}
 	}
@@ -151,7 +151,7 @@ func (r Report) failing() string {
 
 // PrintOwn writes the verdicts of an exercise's own check, as soon as they are known. Unless verbose, the first failure
 // hides the others.
-func (e Exercise) PrintOwn(w io.Writer, verdicts []Verdict, verbose bool) {
+func (e Exercise) PrintOwn(w io.Writer, verdicts []Result, verbose bool) {
 	bad := failed(verdicts)
 	if verbose || len(bad) == 0 {
 		for _, v := range verdicts {

@@ -12,7 +12,7 @@ import (
 )
 
 // noOwner is the outcome of 04.3 without an owner reference: four failures with one cause.
-var noOwner = Report{Kept: true, Built: time.Second, Took: 3 * time.Second, Own: []Verdict{
+var noOwner = Report{Kept: true, Built: time.Second, Took: 3 * time.Second, Own: []Result{
 	{Check: "behaviour/05-deleted-configmap", Title: "a deleted ConfigMap comes back, once", Verdict: "failed",
 		Reason: `expected that the ConfigMap is back; but the operator sends nothing any more, and configmaps "web" not found`,
 		Did:    "a user deleted ConfigMap web", Evidence: []string{"requests of the operator:", "12:00:00.000 create configmaps web 201"},
@@ -20,7 +20,7 @@ var noOwner = Report{Kept: true, Built: time.Second, Took: 3 * time.Second, Own:
 	{Check: "behaviour/05-deleted-deployment", Verdict: "failed", Reason: "expected that the Deployment is back; but it is not"},
 	{Check: "behaviour/05-deleted-service", Verdict: "failed", Reason: "expected that the Service is back; but it is not"},
 	{Check: "behaviour/09-no-create", Verdict: "passed"},
-}, Earlier: []Verdict{{Check: "behaviour/01-pods-apart", Verdict: "failed", Reason: "no"}}}
+}, Earlier: []Result{{Check: "behaviour/01-pods-apart", Verdict: "failed", Reason: "no"}}}
 
 func TestFourFailuresAreOneCard(t *testing.T) {
 	e := Exercise{ID: "04.3", Chapter: "04-controller-runtime", File: "main.go"}
@@ -57,7 +57,7 @@ func TestFourFailuresAreOneCard(t *testing.T) {
 
 // TestTheFailureOfAnEarlierCheckHasACard: the exercise's own check is shown as passed, and what it broke has a card.
 func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
-	r := Report{Own: []Verdict{{Check: "a", Verdict: "passed"}}, Earlier: []Verdict{{Check: "b", Verdict: "passed"},
+	r := Report{Own: []Result{{Check: "a", Verdict: "passed"}}, Earlier: []Result{{Check: "b", Verdict: "passed"},
 		{Check: "c", Verdict: "failed", Title: "the title", Reason: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
 	r.Print(&out, Exercise{ID: "04.3"}, false)
@@ -79,7 +79,7 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c": "the operator ended. Its first error:\nerror: a",
 		"expected no write; but the operator sent 2 writes:\n  create a\n  create b":                               "the operator sent 2 writes",
 	} {
-		if _, got := sentences(Verdict{Reason: reason}); got != want {
+		if _, got := sentences(Result{Reason: reason}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -88,12 +88,12 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 // TestTheCapstoneNamesItsFilesAndWhatFollows: the CRD is made from the types, and no exercise follows.
 func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	var out strings.Builder
-	Report{Own: []Verdict{{Check: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	Report{Own: []Result{{Check: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
 	if !strings.Contains(out.String(), "Where:       work/capstone/types.go\n") {
 		t.Errorf("%s", &out)
 	}
 	out.Reset()
-	Report{Own: []Verdict{{Check: "drift", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	Report{Own: []Result{{Check: "drift", Verdict: "failed"}}}.Print(&out, Capstone, false)
 	if !strings.Contains(out.String(), "Where:       work/capstone/main.go\n") {
 		t.Errorf("%s", &out)
 	}
@@ -108,7 +108,7 @@ func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	if !strings.Contains(w.Hint, `Note a that`) || !strings.Contains(w.Hint, `spec: no \"x\". Each`) {
 		t.Errorf("the hint is %q", w.Hint)
 	}
-	all := []Verdict{{Check: "crd", Verdict: "passed"}, {Check: "drift", Verdict: "passed"}, {Check: "restart", Verdict: "passed"}}
+	all := []Result{{Check: "crd", Verdict: "passed"}, {Check: "drift", Verdict: "passed"}, {Check: "restart", Verdict: "passed"}}
 	if v := counting(all, Capstone); v.Check != "drift" {
 		t.Errorf("the loop of a pass is that of %s", v.Check)
 	}
@@ -126,7 +126,7 @@ func TestAMessageIsShownOnce(t *testing.T) {
 }
 
 func TestTheCardOfAPass(t *testing.T) {
-	r := Report{Own: []Verdict{{Check: "a", Title: "a child comes back", Verdict: "passed"}},
+	r := Report{Own: []Result{{Check: "a", Title: "a child comes back", Verdict: "passed"}},
 		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}
 	want := []CardLine{{"Proved", "a child comes back"},
 		{"Loop", "ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}, {"Next", "04.4 A status"}}
@@ -138,9 +138,9 @@ func TestTheCardOfAPass(t *testing.T) {
 
 // TestAPassNamesWhatItFixed: a check that failed in the run before is marked, also when it belongs to an earlier exercise.
 func TestAPassNamesWhatItFixed(t *testing.T) {
-	own := Verdict{Check: "a", Title: "a child comes back", Verdict: "passed"}
-	earlier := Verdict{Check: "b", Title: "two MyWebs never share a pod", Verdict: "passed"}
-	r := Report{Own: []Verdict{own}, Earlier: []Verdict{earlier, {Check: "c", Title: "no write", Verdict: "passed"}}}
+	own := Result{Check: "a", Title: "a child comes back", Verdict: "passed"}
+	earlier := Result{Check: "b", Title: "two MyWebs never share a pod", Verdict: "passed"}
+	r := Report{Own: []Result{own}, Earlier: []Result{earlier, {Check: "c", Title: "no write", Verdict: "passed"}}}
 	before := CardLine{"Proved", "the 2 checks before it passed, too"}
 	for name, test := range map[string]struct {
 		last *Card
@@ -184,7 +184,7 @@ func TestTheCardQuotesTheErrorThatTheOperatorLogged(t *testing.T) {
 		"a long error": {evidence: words("x\tERROR\t" + strings.Repeat("long ", 40)),
 			want: "\nThe operator logged: “" + strings.Repeat("long ", 23) + "long…”"},
 	} {
-		v := Verdict{Reason: "expected that it is back; but it is not back", Reaction: "After that, the operator sent no request." +
+		v := Result{Reason: "expected that it is back; but it is not back", Reaction: "After that, the operator sent no request." +
 			test.reaction, Evidence: test.evidence, Namespace: "ns"}
 		lines := failureLines(v)
 		if diff := cmp.Diff(happened+test.reaction+test.want, lines[len(lines)-1].Text); diff != "" {
@@ -198,7 +198,7 @@ func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
 	failure := func(check, reason string) Report {
-		return Report{Own: []Verdict{{Check: check, Verdict: "failed", Reason: reason}}}
+		return Report{Own: []Result{{Check: check, Verdict: "failed", Reason: reason}}}
 	}
 	for _, step := range []struct {
 		what   string
@@ -229,7 +229,7 @@ func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 func TestAFailureIsShownBeforeTheOtherChecks(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
-	for _, own := range [][]Verdict{noOwner.Own, {{Check: "a", Verdict: "passed"}}} {
+	for _, own := range [][]Result{noOwner.Own, {{Check: "a", Verdict: "passed"}}} {
 		testkit.Must(t, c.ShowFailure(e, own))
 		s, err := c.State()
 		testkit.Must(t, err)
@@ -252,7 +252,7 @@ func TestTheCardComesFirst(t *testing.T) {
 		"":      {arrive: []string{"b", "c"}, failed: "b"},
 	} {
 		var got []string
-		c, r := Course{Known: func(all []Verdict) {
+		c, r := Course{Known: func(all []Result) {
 			for _, v := range all {
 				got = append(got, v.Check)
 			}
@@ -262,13 +262,13 @@ func TestTheCardComesFirst(t *testing.T) {
 			if len(got) > 0 {
 				t.Errorf("%v: after %v there is a card: %v", test.arrive, test.arrive[:n], got)
 			}
-			v := Verdict{Check: check, Verdict: outcome.Passed}
+			v := Result{Check: check, Verdict: outcome.Passed}
 			if strings.Contains(test.failed, check) {
 				v.Verdict = outcome.Failed
 			}
 			each("reader", v)
 		}
-		each("reader", Verdict{Check: "c", Verdict: outcome.Skipped}) // at most one card
+		each("reader", Result{Check: "c", Verdict: outcome.Skipped}) // at most one card
 		if strings.Join(got, " ") != want || r.shown != (want != "") || (r.First > 0) != r.shown {
 			t.Errorf("%v: %v, %+v", test.arrive, got, r)
 		}
@@ -277,8 +277,8 @@ func TestTheCardComesFirst(t *testing.T) {
 
 // TestAFailureOfTheOwnCheckHidesTheOthers: a hint needs the same words whether the checks before it ran or not.
 func TestAFailureOfTheOwnCheckHidesTheOthers(t *testing.T) {
-	bad := func(check string) []Verdict { return []Verdict{{Check: check, Verdict: outcome.Failed}} }
-	good := []Verdict{{Check: "own", Verdict: outcome.Passed}}
+	bad := func(check string) []Result { return []Result{{Check: check, Verdict: outcome.Failed}} }
+	good := []Result{{Check: "own", Verdict: outcome.Passed}}
 	for want, r := range map[string]Report{
 		"own: failed": {Own: bad("own"), Earlier: bad("earlier")}, "earlier: failed": {Own: good, Earlier: bad("earlier")}, "": {Own: good},
 	} {

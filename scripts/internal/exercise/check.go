@@ -19,7 +19,7 @@ import (
 type Report struct {
 	Notes []string
 	// Own are the verdicts of the exercise's own check, Earlier those of the exercises before it.
-	Own, Earlier []Verdict
+	Own, Earlier []Result
 	// Compile is set when the program does not compile.
 	Compile error `json:"-"`
 	// Built is how long the compiler took, First the time from then to the card, Took the time to all verdicts.
@@ -34,7 +34,7 @@ type Report struct {
 
 // Passed reports whether all checks passed.
 func (r Report) Passed() bool {
-	failed := func(v Verdict) bool { return !v.Passed() }
+	failed := func(v Result) bool { return !v.Passed() }
 	return r.Compile == nil && len(r.Own) > 0 && !slices.ContainsFunc(slices.Concat(r.Own, r.Earlier), failed)
 }
 
@@ -63,7 +63,7 @@ type Course struct {
 	// Plane starts a control plane, unless it runs, and returns its kubeconfig. The lab finds that control plane, too.
 	Plane func(context.Context) (kubeconfig string, err error)
 	// Known, when set, gets the verdicts of an exercise's own check as soon as they are decided, up to the first failure.
-	Known func([]Verdict)
+	Known func([]Result)
 	// Checks is the folder that keeps the loop of the last check of each exercise; when it is empty, no loop is kept.
 	Checks string
 }
@@ -89,14 +89,14 @@ func (c Course) Check(ctx context.Context, e Exercise) (Report, error) {
 		case e.Specification != "":
 			return c.specified(ctx, e, r)
 		case e.Test != nil:
-			return c.chain(e, r, func(b Exercise) ([]Verdict, error) { return c.Judge.Test(ctx, b, c.Dir(e)) })
+			return c.chain(e, r, func(b Exercise) ([]Result, error) { return c.Judge.Test(ctx, b, c.Dir(e)) })
 		case e.CRD != nil:
 			kubeconfig, err := c.Plane(ctx)
 			if err != nil {
 				return err
 			}
 			path := filepath.Join(c.Dir(e), e.File)
-			return c.chain(e, r, func(b Exercise) ([]Verdict, error) { return c.Judge.CRD(ctx, b, path, kubeconfig) })
+			return c.chain(e, r, func(b Exercise) ([]Result, error) { return c.Judge.CRD(ctx, b, path, kubeconfig) })
 		}
 		return c.lab(ctx, e, r)
 	})
@@ -172,9 +172,9 @@ func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, o
 
 // known passes the verdicts of an exercise's own check to Known, in the order of the experiments, as soon as they are
 // decided: all of them have passed, or the first failure is known.
-func (c Course) known(own []string, built time.Time, r *Report) func(string, Verdict) {
-	all := map[string]Verdict{}
-	return func(_ string, v Verdict) {
+func (c Course) known(own []string, built time.Time, r *Report) func(string, Result) {
+	all := map[string]Result{}
+	return func(_ string, v Result) {
 		if !slices.Contains(own, v.Check) || c.Known == nil || r.shown {
 			return
 		}
@@ -188,7 +188,7 @@ func (c Course) known(own []string, built time.Time, r *Report) func(string, Ver
 
 // inOrder returns the verdicts in the order of the checks, up to the first failure. They are decided when no verdict up to
 // it is missing.
-func inOrder(checks []string, all map[string]Verdict) (sorted []Verdict, decided bool) {
+func inOrder(checks []string, all map[string]Result) (sorted []Result, decided bool) {
 	for _, check := range checks {
 		v, known := all[check]
 		if !known {
@@ -202,7 +202,7 @@ func inOrder(checks []string, all map[string]Verdict) (sorted []Verdict, decided
 }
 
 // split separates the verdicts of an exercise's own checks from the others. Without names, all checks are its own.
-func split(all []Verdict, own []string) (mine, earlier []Verdict) {
+func split(all []Result, own []string) (mine, earlier []Result) {
 	for _, v := range all {
 		if slices.Contains(own, v.Check) || len(own) == 0 {
 			mine = append(mine, v)
@@ -214,7 +214,7 @@ func split(all []Verdict, own []string) (mine, earlier []Verdict) {
 }
 
 // chain judges the reader's files by an exercise, and by the earlier exercises with a check of the same kind.
-func (c Course) chain(e Exercise, r *Report, judge func(Exercise) ([]Verdict, error)) (err error) {
+func (c Course) chain(e Exercise, r *Report, judge func(Exercise) ([]Result, error)) (err error) {
 	if r.Own, err = judge(e); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 		return Wrong{}, false
 	}
 	starter, err := c.Files(e, e.Starter)
-	if err == nil && digest(&trial{e: e, files: files}) == digest(&trial{e: e, files: starter}) {
+	if err == nil && digest(&attempt{e: e, files: files}) == digest(&attempt{e: e, files: starter}) {
 		return Wrong{}, false // the reader has not written a file yet
 	}
 	if some := e.Recognise(failure, source(files)); len(some) > 0 {

@@ -15,36 +15,36 @@ import (
 	"github.com/google/shlex"
 )
 
-// group is the API group of the samples. A reader's CRD gets another group during a trial, so that it does not replace
+// group is the API group of the samples. A reader's CRD gets another group during a run, so that it does not replace
 // the CRD that the lab's checks need.
 const group = "operator.k8s-summit.org"
 
-// trials counts the trials: the CRD of the trial before may still be in deletion.
-var trials atomic.Int32
+// runs counts the runs: the CRD of the run before may still be in deletion.
+var runs atomic.Int32
 
-// crdTrial is one run of the CRD judge.
-type crdTrial struct {
+// crdRun is one run of the CRD judge.
+type crdRun struct {
 	Judge
 	e          Exercise
 	kubeconfig string
 	scratch    string
-	own        string // the group during the trial
+	own        string // the group during the run
 }
 
 // CRD installs the manifest at path, and tries objects on it: one verdict each for accepts, refuses and shows.
-func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (all []Verdict, err error) {
+func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (all []Result, err error) {
 	scratch, err := os.MkdirTemp("", "exercise-")
 	if err != nil {
 		return nil, ways(err)
 	}
 	defer os.RemoveAll(scratch)
-	t := &crdTrial{Judge: j, e: e, kubeconfig: kubeconfig, scratch: scratch, own: fmt.Sprintf("x%d-%d.%s", os.Getpid(),
-		trials.Add(1), group)}
+	t := &crdRun{Judge: j, e: e, kubeconfig: kubeconfig, scratch: scratch, own: fmt.Sprintf("x%d-%d.%s", os.Getpid(),
+		runs.Add(1), group)}
 	crd, err := t.renamed(path, "crd.yaml")
 	if err != nil {
 		return nil, err
 	}
-	installed := Verdict{Check: e.ID + " install", Title: "the API server takes the CRD", Verdict: "passed"}
+	installed := Result{Check: e.ID + " install", Title: "the API server takes the CRD", Verdict: "passed"}
 	out, err := t.kubectl(ctx, "create", "-f", crd)
 	defer func() {
 		_, _ = t.kubectl(context.WithoutCancel(ctx), "delete", "--ignore-not-found", "--wait=false", "-f", crd)
@@ -60,12 +60,12 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 	}
 	if err != nil {
 		installed.Verdict, installed.Reason = "failed", out
-		return []Verdict{installed}, nil
+		return []Result{installed}, nil
 	}
 	all = append(all, installed)
 	for _, part := range []struct {
 		has   bool
-		judge func(context.Context) (Verdict, error)
+		judge func(context.Context) (Result, error)
 	}{{len(e.CRD.Accepts) > 0, t.accepts}, {len(e.CRD.Refuses) > 0, t.refuses}, {len(e.CRD.Shows) > 0, t.shows}} {
 		if !part.has {
 			continue
@@ -83,8 +83,8 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 
 var unreachable = regexp.MustCompile(`connection refused|was refused|no such host|i/o timeout`)
 
-// renamed copies a manifest into the scratch folder, with the group of the trial.
-func (t *crdTrial) renamed(path, as string) (string, error) {
+// renamed copies a manifest into the scratch folder, with the group of the run.
+func (t *crdRun) renamed(path, as string) (string, error) {
 	data, err := readFile(path, path)
 	if err != nil {
 		return "", err
@@ -93,8 +93,8 @@ func (t *crdTrial) renamed(path, as string) (string, error) {
 	return to, write(to, []byte(strings.ReplaceAll(string(data), group, t.own)))
 }
 
-// kubectl returns kubectl's output, with the group of the samples in place of the trial's group.
-func (t *crdTrial) kubectl(ctx context.Context, args ...string) (string, error) {
+// kubectl returns kubectl's output, with the group of the samples in place of the run's group.
+func (t *crdRun) kubectl(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--kubeconfig", t.kubeconfig, "--cache-dir", filepath.Join(t.scratch, "cache")}, args...)
 	out, err := t.command(ctx, t.scratch, filepath.Join(t.Bin, "kubectl"), args...).CombinedOutput()
 	text := strings.ReplaceAll(string(out), t.own, group)
@@ -103,7 +103,7 @@ func (t *crdTrial) kubectl(ctx context.Context, args ...string) (string, error) 
 
 // manifests copies files, or the files of folders, and returns them by the name of the copy. Without a path it returns
 // none.
-func (t *crdTrial) manifests(path string) (files []string, err error) {
+func (t *crdRun) manifests(path string) (files []string, err error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func (t *crdTrial) manifests(path string) (files []string, err error) {
 }
 
 // try sends each manifest to the API server as a dry run: nothing is stored. It returns the refusals by file.
-func (t *crdTrial) try(ctx context.Context, files []string) map[string]string {
+func (t *crdRun) try(ctx context.Context, files []string) map[string]string {
 	args := []string{"create", "--dry-run=server"}
 	for _, file := range files {
 		args = append(args, "-f", file)
@@ -157,8 +157,8 @@ func (t *crdTrial) try(ctx context.Context, files []string) map[string]string {
 	return refused
 }
 
-func (t *crdTrial) accepts(ctx context.Context) (v Verdict, err error) {
-	v = Verdict{Check: t.e.ID + " accepts", Title: "good objects are accepted", Verdict: "passed"}
+func (t *crdRun) accepts(ctx context.Context) (v Result, err error) {
+	v = Result{Check: t.e.ID + " accepts", Title: "good objects are accepted", Verdict: "passed"}
 	var files []string
 	for _, path := range t.e.CRD.Accepts {
 		some, err := t.manifests(path)
@@ -173,8 +173,8 @@ func (t *crdTrial) accepts(ctx context.Context) (v Verdict, err error) {
 	return v, nil
 }
 
-func (t *crdTrial) refuses(ctx context.Context) (v Verdict, err error) {
-	v = Verdict{Check: t.e.ID + " refuses", Title: "bad objects are refused, and the message says why", Verdict: "passed"}
+func (t *crdRun) refuses(ctx context.Context) (v Result, err error) {
+	v = Result{Check: t.e.ID + " refuses", Title: "bad objects are refused, and the message says why", Verdict: "passed"}
 	var files []string
 	want := map[string]string{}
 	for _, r := range t.e.CRD.Refuses {
@@ -201,8 +201,8 @@ func (t *crdTrial) refuses(ctx context.Context) (v Verdict, err error) {
 	return v, nil
 }
 
-func (t *crdTrial) shows(ctx context.Context) (v Verdict, err error) {
-	v = Verdict{Check: t.e.ID + " shows", Title: "kubectl shows what it should", Verdict: "passed"}
+func (t *crdRun) shows(ctx context.Context) (v Result, err error) {
+	v = Result{Check: t.e.ID + " shows", Title: "kubectl shows what it should", Verdict: "passed"}
 	for _, s := range t.e.CRD.Shows {
 		files, err := t.manifests(s.Manifest)
 		if err != nil {

@@ -24,8 +24,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/translation"
 )
 
-// A Verdict is the result of a check of the reader's files.
-type Verdict = outcome.Result
+// A Result is the result of a check of the reader's files.
+type Result = outcome.Result
 
 // A Judge examines files in a work folder.
 type Judge struct {
@@ -170,7 +170,7 @@ func (j Judge) startLab(ctx context.Context, ledger string) (l *startedLab, err 
 func (l *startedLab) end() { _ = errors.Join(l.in.Close(), l.cmd.Wait()) }
 
 // Lab runs jobs and returns the verdicts by job, in the order of its checks.
-func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
+func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Result)) (map[string][]Result, error) {
 	lab, err := j.startLab(ctx, "")
 	if err != nil {
 		return nil, err
@@ -179,13 +179,13 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verd
 }
 
 // run is Lab in a lab that was started.
-func (l *startedLab) run(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
+func (l *startedLab) run(ctx context.Context, jobs []Job, each func(job string, v Result)) (map[string][]Result, error) {
 	var known atomic.Int32
 	defer l.judge.wait(func() string { return checking(int(known.Load()), jobs) }, 5*time.Second)()
 	if err := errors.Join(json.NewEncoder(l.in).Encode(jobs), l.in.Close()); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return nil, err
 	}
-	all, wrong := map[string][]Verdict{}, []error{}
+	all, wrong := map[string][]Result{}, []error{}
 	for d := json.NewDecoder(l.out); ; {
 		var line outcome.Judged
 		if d.Decode(&line) != nil {
@@ -210,12 +210,12 @@ func (l *startedLab) run(ctx context.Context, jobs []Job, each func(job string, 
 	}
 	for _, job := range jobs {
 		order := slices.Concat(job.Checks, job.Then)
-		slices.SortStableFunc(all[job.Name], func(a, b Verdict) int { // they arrive in the order of their ends
+		slices.SortStableFunc(all[job.Name], func(a, b Result) int { // they arrive in the order of their ends
 			return cmp.Compare(slices.Index(order, a.Check), slices.Index(order, b.Check))
 		})
 		for _, check := range job.Checks {
 			if check != outcome.Fast && check != outcome.Behaviours && !slices.ContainsFunc(all[job.Name],
-				func(v Verdict) bool { return v.Check == check }) && len(wrong) == 0 {
+				func(v Result) bool { return v.Check == check }) && len(wrong) == 0 {
 				wrong = append(wrong, fmt.Errorf("%s: no verdict on %s", job.Name, check))
 			}
 		}
@@ -241,7 +241,7 @@ func checking(known int, jobs []Job) string {
 }
 
 // Test runs the exercise's Go tests as if their files were in the work folder.
-func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, error) {
+func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Result, error) {
 	scratch, err := os.MkdirTemp("", "exercise-")
 	if err != nil {
 		return nil, ways(err)
@@ -278,7 +278,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 	if err != nil {
 		return nil, err
 	}
-	v := Verdict{Check: e.ID + " " + e.Test.Run, Title: e.Title, Verdict: "passed", Seconds: time.Since(begin).Seconds()}
+	v := Result{Check: e.ID + " " + e.Test.Run, Title: e.Title, Verdict: "passed", Seconds: time.Since(begin).Seconds()}
 	switch text := out.String(); {
 	case exit.Limit != "":
 		v.Verdict, v.Reason = "failed", "the program with the tests "+exit.String()
@@ -287,7 +287,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 	case exit.Code != 0:
 		v.Verdict, v.Reason = "failed", testFailure(text)
 	}
-	return []Verdict{v}, nil
+	return []Result{v}, nil
 }
 
 var testNoise = regexp.MustCompile(`^(=== |--- |FAIL|ok |PASS|exit status|\s*$)`)

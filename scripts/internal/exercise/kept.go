@@ -26,10 +26,10 @@ const ofEachNamespace = "kube-root-ca.crt"
 
 // counting returns the verdict whose loop is kept: of the first failed check, or of the exercise's own check. When an
 // operator with a specification passed, it is the return of a deleted child.
-func counting(all []Verdict, e Exercise) Verdict {
-	at := slices.IndexFunc(all, func(v Verdict) bool { return !v.Passed() })
+func counting(all []Result, e Exercise) Result {
+	at := slices.IndexFunc(all, func(v Result) bool { return !v.Passed() })
 	if at < 0 && e.Specification != "" {
-		at = slices.IndexFunc(all, func(v Verdict) bool { return v.Check == "drift" })
+		at = slices.IndexFunc(all, func(v Result) bool { return v.Check == "drift" })
 	}
 	return all[max(0, at)]
 }

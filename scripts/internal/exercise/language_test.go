@@ -108,10 +108,10 @@ msgstr "{1}が戻る"
 	e, err := Find(c.All, "04.3")
 	testkit.Must(t, err)
 	e = e.In(said)
-	v := Verdict{Check: "behaviour/05-deleted-configmap", Verdict: "failed",
+	v := Result{Check: "behaviour/05-deleted-configmap", Verdict: "failed",
 		Reason: `expected that the ConfigMap is back; but not within 20s: configmaps "web" not found`}
 	var out strings.Builder
-	e.PrintOwn(&out, []Verdict{v}, false)
+	e.PrintOwn(&out, []Result{v}, false)
 	for _, want := range []string{"  期待:        ConfigMapが戻る\n", `20s以内に起きません：configmaps "web" not found`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
@@ -122,7 +122,7 @@ msgstr "{1}が戻る"
 	}
 	_, err = c.Put(e, map[string][]byte{"main.go": []byte("package main\n")})
 	testkit.Must(t, err)
-	testkit.Must(t, c.Judged(e, State{Passed: map[string]string{}}, "", Report{Own: []Verdict{v}}))
+	testkit.Must(t, c.Judged(e, State{Passed: map[string]string{}}, "", Report{Own: []Result{v}}))
 	s, err := c.State()
 	testkit.Must(t, err)
 	hint, _ := c.Hint(e, s)

@@ -34,7 +34,7 @@ type Pair struct {
 // first, no other check is run. It returns an error for each violation.
 func (c Course) Prove(ctx context.Context, some []Exercise, first bool, print func(format string, args ...any)) (
 	pairs []Pair, err error) {
-	var all []*trial
+	var all []*attempt
 	for _, e := range some {
 		pair, err := c.pair(e)
 		if err != nil {
@@ -81,13 +81,13 @@ func PrintPairs(w io.Writer, pairs []Pair) {
 }
 
 // on returns the verdict on a check; "–" means that there is none, because the program did not compile.
-func (r Report) on(check string) Verdict {
+func (r Report) on(check string) Result {
 	for _, v := range r.Own {
 		if v.Check == check {
 			return v
 		}
 	}
-	return Verdict{Verdict: "–"}
+	return Result{Verdict: "–"}
 }
 
 // PrintStages writes a line for each stage of a chapter: how many checks the stage passes, and which of them it has gained

@@ -22,8 +22,8 @@ var someStages = []Exercise{
 
 func TestASolutionThatDoesNotLose(t *testing.T) {
 	c := Course{All: someStages}
-	passed := Verdict{Check: "behaviour/b", Verdict: "passed"}
-	lost := &trial{e: someStages[2], what: "solution", report: Report{Own: []Verdict{passed}}, losses: []Verdict{passed}}
+	passed := Result{Check: "behaviour/b", Verdict: "passed"}
+	lost := &attempt{e: someStages[2], what: "solution", report: Report{Own: []Result{passed}}, losses: []Result{passed}}
 	if err := c.judge(lost, &Counts{}); err == nil || !strings.Contains(err.Error(), "it passes behaviour/b") {
 		t.Errorf("got %v", err)
 	}
@@ -31,7 +31,7 @@ func TestASolutionThatDoesNotLose(t *testing.T) {
 
 func TestAStageThatNoCheckDemands(t *testing.T) {
 	c := Course{All: someStages}
-	idle := &trial{e: someStages[1], what: "starter", report: Report{Own: []Verdict{
+	idle := &attempt{e: someStages[1], what: "starter", report: Report{Own: []Result{
 		{Check: "behaviour/a", Verdict: "passed"}, {Check: "behaviour/more", Verdict: "failed"}}}}
 	if err := c.judge(idle, &Counts{}); err == nil || !strings.Contains(err.Error(), "passes on the starter") {
 		t.Errorf("got %v", err)
@@ -62,11 +62,11 @@ func TestEachDemandIsShown(t *testing.T) {
 func TestAStageIsCompiledUnderItsName(t *testing.T) {
 	c := small(t, "test: {files: [checks/add_test.go], run: TestAdd}->lab: [stage/add]", "return 0->return zero",
 		"return a + b->return nothing")
-	trials, err := c.pair(c.All[0])
+	attempts, err := c.pair(c.All[0])
 	testkit.Must(t, err)
-	testkit.Must(t, c.try(t.Context(), trials, t.Logf))
+	testkit.Must(t, c.try(t.Context(), attempts, t.Logf))
 	for n, want := range []string{"04-x/begin/add.go:3:33: undefined: zero", "04-x/end/add.go:3:33: undefined: nothing"} {
-		if got := fmt.Sprint(trials[n].report.Compile); !strings.Contains(got, want) || strings.Contains(got, "work/") {
+		if got := fmt.Sprint(attempts[n].report.Compile); !strings.Contains(got, want) || strings.Contains(got, "work/") {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

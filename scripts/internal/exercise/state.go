@@ -108,7 +108,7 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 }
 
 // ShowFailure keeps the card of a failure of the exercise's own check before the other checks have ended, for the window.
-func (c Course) ShowFailure(e Exercise, own []Verdict) error {
+func (c Course) ShowFailure(e Exercise, own []Result) error {
 	s, err := c.State()
 	if err != nil || len(failed(own)) == 0 {
 		return err
@@ -125,7 +125,7 @@ func (c Course) Digest(e Exercise) string {
 	if err != nil {
 		return ""
 	}
-	return e.ID + " " + digest(&trial{e: e, files: files})
+	return e.ID + " " + digest(&attempt{e: e, files: files})
 }
 
 // A Beginning describes how an exercise was begun.

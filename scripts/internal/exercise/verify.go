@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// A trial is one state of the reader's files to which a rule applies.
-type trial struct {
+// An attempt is one state of the reader's files to which a rule applies.
+type attempt struct {
 	e Exercise
 	// what names the state: "starter", "solution", or "wrong: NAME".
 	what    string
@@ -26,13 +26,13 @@ type trial struct {
 	objects bool     // as in Job
 	job     Job      // without checks when it did not compile
 	report  Report
-	losses  []Verdict
+	losses  []Result
 }
 
-func (t *trial) String() string { return t.e.ID + " " + t.what }
+func (t *attempt) String() string { return t.e.ID + " " + t.what }
 
 // shown is what messages call the files. A starter and a solution have a folder; a wrong answer has none.
-func (t *trial) shown() string {
+func (t *attempt) shown() string {
 	switch t.what {
 	case "starter":
 		return filepath.Join(t.e.Chapter, t.e.Starter)
@@ -57,13 +57,13 @@ func (c Counts) String() string {
 // error for each violation.
 func (c Course) Verify(ctx context.Context, some []Exercise, print func(format string, args ...any)) (Counts, error) {
 	n := Counts{Exercises: len(some)}
-	var all []*trial
+	var all []*attempt
 	for _, e := range some {
-		trials, err := c.trials(e)
+		attempts, err := c.attempts(e)
 		if err != nil {
 			return n, err
 		}
-		all = append(all, trials...)
+		all = append(all, attempts...)
 	}
 	if err := c.try(ctx, all, print); err != nil {
 		return n, err
@@ -72,7 +72,7 @@ func (c Course) Verify(ctx context.Context, some []Exercise, print func(format s
 	return n, err
 }
 
-func (c Course) judgeAll(all []*trial, n *Counts) error {
+func (c Course) judgeAll(all []*attempt, n *Counts) error {
 	var wrong []error
 	for _, t := range all {
 		if err := c.judge(t, n); err != nil {
@@ -82,8 +82,8 @@ func (c Course) judgeAll(all []*trial, n *Counts) error {
 	return errors.Join(wrong...)
 }
 
-// trials returns the trials of an exercise. The trial of the starter begins with the reader's jump.
-func (c Course) trials(e Exercise) (all []*trial, err error) {
+// attempts returns the attempts of an exercise. The attempt of the starter begins with the reader's jump.
+func (c Course) attempts(e Exercise) (all []*attempt, err error) {
 	own, earlier := checksOf(c.All, e)
 	all, err = c.pair(e)
 	if err != nil {
@@ -95,14 +95,14 @@ func (c Course) trials(e Exercise) (all []*trial, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("exercise %s, wrong answer %q: %w", e.ID, w.Name, err)
 		}
-		all = append(all, &trial{e: e, what: "wrong: " + w.Name, files: files, own: own, earlier: earlier,
+		all = append(all, &attempt{e: e, what: "wrong: " + w.Name, files: files, own: own, earlier: earlier,
 			objects: all[1].objects})
 	}
 	return all, nil
 }
 
-// pair returns the trials of the starter and of the solution.
-func (c Course) pair(e Exercise) ([]*trial, error) {
+// pair returns the attempts of the starter and of the solution.
+func (c Course) pair(e Exercise) ([]*attempt, error) {
 	if _, err := c.Goto(e, Always); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (c Course) pair(e Exercise) ([]*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	starter := &trial{e: e, what: "starter", files: files, own: e.Lab}
+	starter := &attempt{e: e, what: "starter", files: files, own: e.Lab}
 	if chain := before(c.All, e); len(chain) > 0 {
 		lab, more := checksOf(c.All, chain[len(chain)-1])
 		starter.earlier = slices.DeleteFunc(slices.Concat(lab, more),
@@ -121,12 +121,12 @@ func (c Course) pair(e Exercise) ([]*trial, error) {
 		return nil, err
 	}
 	isOwn := func(check string) bool { return slices.Contains(e.Lab, check) }
-	solution := &trial{e: e, what: "solution", files: files, own: e.Lab,
+	solution := &attempt{e: e, what: "solution", files: files, own: e.Lab,
 		earlier: slices.DeleteFunc(passed(c.All, e), isOwn), lost: e.Loses}
-	for _, t := range []*trial{starter, solution} {
+	for _, t := range []*attempt{starter, solution} {
 		t.objects = needNoStatus(slices.Concat(t.own, t.earlier))
 	}
-	return []*trial{starter, solution}, nil
+	return []*attempt{starter, solution}, nil
 }
 
 // passed returns the checks of the lab that a solution must pass: `make check` runs them, or a list has them as `also`.
@@ -154,8 +154,8 @@ func (w Wrong) apply(e Exercise, solution map[string][]byte) (map[string][]byte,
 	return files, nil
 }
 
-// try examines all trials. Programs for the lab are built first, each distinct program once, and judged together.
-func (c Course) try(ctx context.Context, all []*trial, print func(format string, args ...any)) error {
+// try examines all attempts. Programs for the lab are built first, each distinct program once, and judged together.
+func (c Course) try(ctx context.Context, all []*attempt, print func(format string, args ...any)) error {
 	dir, err := os.MkdirTemp("", "exercises-")
 	if err != nil {
 		return ways(err)
@@ -215,7 +215,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 }
 
 // digest returns a name of a program, made from its chapter and files. The lab uses it as the name of a user.
-func digest(t *trial) string {
+func digest(t *attempt) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, t.e.Chapter)
 	for _, name := range slices.Sorted(maps.Keys(t.files)) {
@@ -236,7 +236,7 @@ func union(a, b []string) []string {
 	return a
 }
 
-func chosenOf(all []Verdict, checks []string) (some []Verdict) {
+func chosenOf(all []Result, checks []string) (some []Result) {
 	for _, v := range all {
 		if slices.Contains(checks, v.Check) {
 			some = append(some, v)
@@ -245,9 +245,9 @@ func chosenOf(all []Verdict, checks []string) (some []Verdict) {
 	return some
 }
 
-// judge compares the result of a trial with the rules, and counts.
-func (c Course) judge(t *trial, n *Counts) error {
-	failed := func(v Verdict) bool { return !v.Passed() }
+// judge compares the result of an attempt with the rules, and counts.
+func (c Course) judge(t *attempt, n *Counts) error {
+	failed := func(v Result) bool { return !v.Passed() }
 	failure := t.report.Failure()
 	switch t.what {
 	case "solution":
@@ -291,7 +291,7 @@ func (c Course) judge(t *trial, n *Counts) error {
 
 // recognised returns an error unless the entry of a wrong answer, and no other, recognises it. When its entry names a
 // mistake, the mistake must be the first that matches.
-func (t *trial) recognised(failure string) error {
+func (t *attempt) recognised(failure string) error {
 	var names []string
 	for _, w := range t.e.Recognise(failure, source(t.files)) {
 		names = append(names, w.Name)

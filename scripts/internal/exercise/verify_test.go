@@ -84,12 +84,12 @@ func TestAHintAfterACheckThatDidNotFail(t *testing.T) {
 	testkit.Must(t, err)
 	r, err := c.Check(t.Context(), e)
 	testkit.Must(t, err)
-	passed := Report{Own: []Verdict{{Verdict: "passed"}}}
+	passed := Report{Own: []Result{{Verdict: "passed"}}}
 	for want, report := range map[string]Report{
 		"does not compile, so no check ran. The first message of the compiler:\n  work/04-x/add.go:3:33: undefined: zero\n" +
 			"The compiler does not know zero.": r,
 		"04.1 has passed its check, so it needs no hint.": passed,
-		"": {Own: []Verdict{{Verdict: "failed", Reason: "expected 3; but the sum is 0"}}},
+		"": {Own: []Result{{Verdict: "failed", Reason: "expected 3; but the sum is 0"}}},
 	} {
 		testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, "", report))
 		s, err := c.State()

@@ -173,7 +173,7 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 	says(t, ctx, ".cm-tooltip", "undefined: undefined")
 	do(t, ctx, ctrl("z"), ctrl("s"))
 	says(t, ctx, codeStatus, "Saved.")
-	judged(exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "failed", Reason: "no owner"}}})
+	judged(exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "failed", Reason: "no owner"}}})
 	do(t, ctx, chromedp.Click("#tab-exercises"))
 	if line := markedLine(t, ctx, "warning"); line != 5 {
 		t.Errorf("the place of the hint is at line %d", line)
@@ -287,7 +287,7 @@ func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Verdict{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
 	ctx := f.editor(t)
 	button := `//button[text()="Next: 04.2 Say more"]`
 	var scrolled float64
@@ -339,8 +339,8 @@ func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 
 func TestTheCardCountsTheOtherFailures(t *testing.T) {
 	f := start(t)
-	f.fails(t, exercise.Report{Own: append(isBack.Own, exercise.Verdict{Check: "b", Verdict: "failed"},
-		exercise.Verdict{Check: "c", Verdict: "failed"})})
+	f.fails(t, exercise.Report{Own: append(isBack.Own, exercise.Result{Check: "b", Verdict: "failed"},
+		exercise.Result{Check: "c", Verdict: "failed"})})
 	ctx := f.editor(t)
 	says(t, ctx, "#panel-exercises .card", "2 more checks failed; they often follow from the first.")
 }
@@ -444,7 +444,7 @@ func (f *fixture) fails(t *testing.T, r exercise.Report) exercise.State {
 }
 
 // isBack is a report of one failure.
-var isBack = exercise.Report{Own: []exercise.Verdict{
+var isBack = exercise.Report{Own: []exercise.Result{
 	{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
 
 func TestTheLastHintSaysSo(t *testing.T) {

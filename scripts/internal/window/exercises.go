@@ -46,8 +46,8 @@ type Task struct {
 	Hint string `json:"hint,omitempty"`
 	// AfterHint says whether more hints follow.
 	AfterHint string `json:"afterHint,omitempty"`
-	// Verdict is that of the last check, which can be watched.
-	Verdict *Verdict `json:"verdict,omitempty"`
+	// LastCheck can be watched.
+	LastCheck *LastCheck `json:"verdict,omitempty"`
 	// Editor is the command that the button runs, empty when there is none.
 	Editor string `json:"editor"`
 	// Program is the command that runs the reader's program, empty when the exercise is not about a program.
@@ -107,10 +107,10 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 			task.Hint, task.AfterHint = hint, e.AfterHint(last)
 		}
 	}
-	all := s.verdicts()
-	if at := slices.IndexFunc(all, func(v Verdict) bool { return v.Exercise == e.ID }); at >= 0 {
+	all := s.lastChecks()
+	if at := slices.IndexFunc(all, func(v LastCheck) bool { return v.Exercise == e.ID }); at >= 0 {
 		all[at].Message = said.SayWhole(all[at].Message)
-		task.Verdict = &all[at]
+		task.LastCheck = &all[at]
 	}
 	if task.Begun {
 		if err := s.addFiles(&task, e, state); err != nil {

@@ -20,8 +20,8 @@ import (
 // cluster names the ledger of the local cluster, which continues. The other ledgers belong to checks, which have ended.
 const clusterSource = "cluster"
 
-// A Verdict is the verdict that a check has left beside its ledger.
-type Verdict struct {
+// A LastCheck is the judgement that a check has left beside its ledger.
+type LastCheck struct {
 	loop.Judgement
 	// Time is when the ledger was written.
 	Time time.Time `json:"time"`
@@ -40,21 +40,21 @@ type Arrow struct {
 	Sentence string `json:"sentence"`
 }
 
-// verdicts returns the verdicts of the checks that left a ledger, by exercise.
-func (s *Server) verdicts() (all []Verdict) {
+// lastChecks returns the checks that left a ledger, by exercise.
+func (s *Server) lastChecks() (all []LastCheck) {
 	folders, _ := os.ReadDir(s.Course.Checks)
 	for _, folder := range folders {
 		kept := loop.KeptOf(s.Course.Checks, folder.Name())
 		j, err := kept.Judgement()
 		if info, missing := os.Stat(kept.Ledger()); err == nil && missing == nil && j.Exercise == folder.Name() {
-			all = append(all, Verdict{j, info.ModTime()})
+			all = append(all, LastCheck{j, info.ModTime()})
 		}
 	}
 	return all
 }
 
 func (s *Server) loopSources(w http.ResponseWriter, r *http.Request) {
-	all, said := s.verdicts(), s.speaking(r).exercises
+	all, said := s.lastChecks(), s.speaking(r).exercises
 	for i := range all {
 		all[i].Message = said.SayWhole(all[i].Message)
 	}
@@ -202,7 +202,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	paths, follow, namespace := []string{loop.Backup(s.Ledger), s.Ledger}, true, ""
 	if name := r.PathValue("source"); name != clusterSource {
 		paths, follow = nil, false
-		for _, v := range s.verdicts() {
+		for _, v := range s.lastChecks() {
 			if v.Exercise == name {
 				paths, namespace = []string{loop.KeptOf(s.Course.Checks, name).Ledger()}, v.Namespace
 			}

@@ -70,7 +70,7 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 		for _, i := range l.impls {
 			fmt.Fprintf(lines, "== %s of %s %s\n", use, i.Name, i.Title)
 			begin := time.Now()
-			outcomes, failure := l.rounds(cmd.Context(), i, &examination{run: patterns, rounds: 1}, p,
+			outcomes, failure := l.rounds(cmd.Context(), i, &options{run: patterns, rounds: 1}, p,
 				func(o outcome.Result) { o.Print(lines, true) })
 			d.add(i, outcomes, time.Since(begin)) // also the results so far of an interrupted run
 			fmt.Fprintf(lines, "-- %s: %s (%d s)\n", i.Name, tally(outcomes), int(time.Since(begin).Seconds()))

@@ -84,8 +84,8 @@ func (l *lab) compare(ctx context.Context, fast bool) (*report.Comparison, error
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
 	halves := []part{{checks.Behaviours(), true}, {checks.Faults(), false}}
-	e := examination{fast: fast, rounds: 1, limit: onlyByNameLimit}
-	outcomes, err := l.examine(ctx, &e, halves, func(i implementation, o outcome.Result) {
+	opts := options{fast: fast, rounds: 1, limit: onlyByNameLimit}
+	outcomes, err := l.run(ctx, &opts, halves, func(i implementation, o outcome.Result) {
 		if done[i.Name]++; o.Verdict == outcome.Failed && !o.Expected && i.MustPass() { // they fail many; see the report
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout, true)
@@ -102,7 +102,7 @@ func (l *lab) compare(ctx context.Context, fast bool) (*report.Comparison, error
 	}
 	r.Families = families(l.impls, outcomes)
 	fmt.Println("== numbers")
-	counts, err := l.examine(ctx, &e, []part{{checks.Requests(), false}}, func(implementation, outcome.Result) {})
+	counts, err := l.run(ctx, &opts, []part{{checks.Requests(), false}}, func(implementation, outcome.Result) {})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (l *lab) compare(ctx context.Context, fast bool) (*report.Comparison, error
 			return nil, err
 		}
 	}
-	r.Notes, r.Took = e.notes, time.Since(r.Date)
+	r.Notes, r.Took = opts.notes, time.Since(r.Date)
 	return r, nil
 }
 

@@ -66,10 +66,10 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 	var mu sync.Mutex
 	err = l.inFixtures(ctx, 2, func(w *fixture.Fixture) error {
 		for m := range next {
-			r := mutants.Examined{Mutant: m}
+			r := mutants.Planted{Mutant: m}
 			i, err := m.Build(ctx, l.dir)
 			if r.Reason = fmt.Sprint(err); err == nil {
-				r = mutants.Examine(ctx, w, checks.All(), m, i, unpatched[m.Of])
+				r = mutants.Catch(ctx, w, checks.All(), m, i, unpatched[m.Of])
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()

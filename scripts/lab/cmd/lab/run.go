@@ -25,8 +25,8 @@ type part struct {
 	crashes bool
 }
 
-// An examination describes how checks are run.
-type examination struct {
+// options describe how checks are run.
+type options struct {
 	fast bool
 	// run has patterns of the checks to run; empty means all.
 	run    string
@@ -37,17 +37,17 @@ type examination struct {
 	notes []string
 }
 
-// examine runs parts against each implementation, each part in a separate fixture and several times. It examines two
+// run runs parts against each implementation, each part in a separate fixture and several times. It runs two
 // implementations at once, because a run mostly waits.
-func (l *lab) examine(ctx context.Context, e *examination, parts []part, report func(implementation,
+func (l *lab) run(ctx context.Context, opts *options, parts []part, report func(implementation,
 	outcome.Result)) (map[string][]outcome.Result, error) {
 	var mu sync.Mutex
 	all, errs := map[string][]outcome.Result{}, []error{}
 	workqueue.ParallelizeUntil(ctx, 2*len(parts), len(l.impls)*len(parts), func(n int) {
 		i, p := l.impls[n/len(parts)], parts[n%len(parts)]
-		limited, cancel := e.limited(ctx, i)
+		limited, cancel := opts.limited(ctx, i)
 		defer cancel()
-		outcomes, err := l.rounds(limited, i, e, p, func(o outcome.Result) {
+		outcomes, err := l.rounds(limited, i, opts, p, func(o outcome.Result) {
 			mu.Lock()
 			defer mu.Unlock()
 			report(i, o)
@@ -57,7 +57,7 @@ func (l *lab) examine(ctx context.Context, e *examination, parts []part, report 
 		all[i.Name] = append(all[i.Name], outcomes...)
 		switch {
 		case err != nil && i.OnlyByName && ctx.Err() == nil:
-			e.notes = append(e.notes, fmt.Sprintf("%s: not every check was run: %v", i.Name, err))
+			opts.notes = append(opts.notes, fmt.Sprintf("%s: not every check was run: %v", i.Name, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
 		}
@@ -66,15 +66,15 @@ func (l *lab) examine(ctx context.Context, e *examination, parts []part, report 
 }
 
 // limited limits the context to the time that an implementation gets for a part.
-func (e *examination) limited(ctx context.Context, i implementation) (context.Context, context.CancelFunc) {
-	if e.limit == 0 || !i.OnlyByName {
+func (opts *options) limited(ctx context.Context, i implementation) (context.Context, context.CancelFunc) {
+	if opts.limit == 0 || !i.OnlyByName {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, e.limit, fmt.Errorf("%v are over", e.limit))
+	return context.WithTimeoutCause(ctx, opts.limit, fmt.Errorf("%v are over", opts.limit))
 }
 
 // rounds finds out which checks there are, and runs them several times.
-func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p part,
+func (l *lab) rounds(ctx context.Context, i implementation, opts *options, p part,
 	report func(outcome.Result)) (all []outcome.Result, err error) {
 	w, err := l.fixture(ctx, i)
 	if err != nil {
@@ -96,18 +96,18 @@ func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p pa
 		}
 		checks, all = slices.Concat(checks, more), wrong
 	}
-	if e.fast {
+	if opts.fast {
 		checks = suite.Fast(checks)
 	}
-	if len(checks) > 0 && e.run != "" {
-		if checks, err = suite.Select(checks, e.run); err != nil {
+	if len(checks) > 0 && opts.run != "" {
+		if checks, err = suite.Select(checks, opts.run); err != nil {
 			return all, err
 		}
 	}
-	for range e.rounds {
+	for range opts.rounds {
 		outcomes, err := suite.Run(ctx, w, o, checks, report)
 		o.Kill()
-		if all = append(all, outcomes...); err != nil && e.limit > 0 {
+		if all = append(all, outcomes...); err != nil && opts.limit > 0 {
 			all = append(all, suite.NotRun(checks, outcomes, err.Error())...)
 		}
 		if err != nil {
@@ -126,7 +126,7 @@ func fastCommand() *cobra.Command {
 	cmd.Flags().IntVar(&times, "times", 1, "how often")
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
 		begin, seen := time.Now(), 0
-		all, err := l.examine(ctx, &examination{fast: true, rounds: times},
+		all, err := l.run(ctx, &options{fast: true, rounds: times},
 			[]part{{checks.All(), true}},
 			func(i implementation, o outcome.Result) {
 				if seen++; o.Verdict == outcome.Failed {

@@ -16,7 +16,7 @@ import (
 
 // childChecks are the checks of the children.
 var childChecks = []suite.Check{
-	{ID: "fault/17-all-deleted", Run: func(t *suite.T) { deletedAndQuiet(t, suite.Kinds...) },
+	{ID: "fault/17-all-deleted", Run: allDeleted,
 		Title: "all children, deleted at once, come back once"},
 	{ID: "fault/18-configmap-edited", Run: func(t *suite.T) { editedAtOnce(t, suite.ConfigMaps) },
 		Title: "each edited field of the ConfigMap is restored in place"},
@@ -99,11 +99,10 @@ func broughtBack(t *suite.T, resources ...string) (before *suite.Children, mark 
 	return before, mark
 }
 
-// deletedAndQuiet is deleted, and expects the same when the pods run.
-func deletedAndQuiet(t *suite.T, resources ...string) {
-	mark := deleted(t, resources...)
+func allDeleted(t *suite.T) {
+	mark := deleted(t, suite.Kinds...)
 	converged(t, "web")
-	onlyWrites(t, mark, resources...)
+	onlyWrites(t, mark, suite.Kinds...)
 	t.StaysQuiet(time.Second)
 }
 

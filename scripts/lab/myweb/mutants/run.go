@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// An Examined mutant has the outcomes of its checks, and whether they caught it.
-type Examined struct {
+// A Planted mutant has the outcomes of its checks, and whether they caught it.
+type Planted struct {
 	Mutant Mutant
 	// Caught: every check of Mutant.CaughtBy failed, for the stated reason, and passed on the unpatched operator.
 	Caught bool
@@ -28,22 +28,21 @@ type Examined struct {
 }
 
 // Print writes the result: the bug, and the lab's verdict.
-func (r Examined) Print(w io.Writer) {
+func (r Planted) Print(w io.Writer) {
 	verdict := map[bool]outcome.Verdict{true: "caught", false: "MISSED"}[r.Caught]
 	outcome.Line(w, verdict, r.Mutant.Name, fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
 	fmt.Fprintf(w, "          by %s\n", strings.Join(r.Mutant.CaughtBy, ", "))
 	outcome.Wrap(w, "          ", r.Reason)
 }
 
-// Examine runs the checks that must catch a mutant in a fixture: on the mutant, built as i, and, when they caught it,
-// on the unpatched operator. A check that also fails there has shown nothing. Checks that need a planted bug run only
-// here. An error with the mutant counts as a mutant that was not caught.
-func Examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, m Mutant,
-	i, unpatched impl.Implementation) (r Examined) {
+// Catch runs the checks that must catch a mutant in a fixture: on the mutant, built as i, and, when they caught it,
+// on the unpatched operator. A check that also fails there has shown nothing. An error with the mutant counts as a mutant that was not caught.
+func Catch(ctx context.Context, w *fixture.Fixture, checks []suite.Check, m Mutant,
+	i, unpatched impl.Implementation) (r Planted) {
 	begin := time.Now()
 	r.Mutant = m
 	err := impl.WithCRD(ctx, w, m.CRD, func() (err error) {
-		r.Outcomes, err = examine(ctx, w, checks, "m-"+m.Name, m, i)
+		r.Outcomes, err = runChecks(ctx, w, checks, "m-"+m.Name, m, i)
 		return err
 	})
 	if err == nil {
@@ -60,10 +59,10 @@ func Examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, m Mu
 }
 
 // control runs the checks on the unpatched operator: each must pass.
-func (r *Examined) control(ctx context.Context, w *fixture.Fixture, checks []suite.Check,
+func (r *Planted) control(ctx context.Context, w *fixture.Fixture, checks []suite.Check,
 	unpatched impl.Implementation) error {
 	of := r.Mutant.Of
-	outcomes, err := examine(ctx, w, checks, "u-"+of, r.Mutant, unpatched)
+	outcomes, err := runChecks(ctx, w, checks, "u-"+of, r.Mutant, unpatched)
 	if err != nil {
 		return fmt.Errorf("unpatched %s: %w", of, err)
 	}
@@ -75,8 +74,8 @@ func (r *Examined) control(ctx context.Context, w *fixture.Fixture, checks []sui
 	return nil
 }
 
-// examine runs the checks that must catch a mutant against a program, with a user of that name.
-func examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, user string, m Mutant,
+// runChecks runs the checks that must catch a mutant against a program, with a user of that name.
+func runChecks(ctx context.Context, w *fixture.Fixture, checks []suite.Check, user string, m Mutant,
 	i impl.Implementation) ([]outcome.Result, error) {
 	if m.Rights == "all" {
 		i.Roles, i.LeaseRoles = nil, nil
@@ -92,15 +91,12 @@ func examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, user
 	if err != nil {
 		return nil, err
 	}
-	for n := range chosen {
-		chosen[n].NotApplicable = ""
-	}
 	more, err := suite.Run(ctx, w, o, chosen, nil)
 	return append(outcomes, more...), err
 }
 
 // judge compares the outcomes with the expected ones.
-func (r *Examined) judge() {
+func (r *Planted) judge() {
 	r.Caught = true
 	for _, id := range r.Mutant.CaughtBy {
 		at := slices.IndexFunc(r.Outcomes, func(o outcome.Result) bool { return o.Check == id })

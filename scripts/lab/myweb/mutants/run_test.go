@@ -31,7 +31,7 @@ func TestCaughtForTheStatedReason(t *testing.T) {
 		if c.because != "" {
 			m.Because = regexp.MustCompile(c.because)
 		}
-		r := Examined{Mutant: m, Outcomes: []outcome.Result{c.outcome}}
+		r := Planted{Mutant: m, Outcomes: []outcome.Result{c.outcome}}
 		if r.judge(); r.Caught != c.caught || !strings.Contains(r.Reason, c.says) {
 			t.Errorf("%s: caught %v: %q", name, r.Caught, r.Reason)
 		}

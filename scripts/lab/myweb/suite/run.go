@@ -42,8 +42,7 @@ func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 	}
 	var alone, last []int
 	for at, c := range checks {
-		reason := cmp.Or(c.NotApplicable, o.missing(c.Needs))
-		switch {
+		switch reason := o.missing(c.Needs); {
 		case reason != "":
 			r.end(at, c.outcome(outcome.Skipped, reason))
 		case c.Alone:
@@ -153,7 +152,7 @@ func (r *runner) fresh(ctx context.Context) error {
 // survey runs the survey in a separate namespace, unless it has already run, or no check runs.
 func (r *runner) survey(ctx context.Context, checks []Check) error {
 	o := r.operator
-	if o.surveyed || !slices.ContainsFunc(checks, func(c Check) bool { return c.NotApplicable == "" }) {
+	if o.surveyed || len(checks) == 0 {
 		return nil
 	}
 	if err := r.fresh(ctx); err != nil {
