@@ -113,12 +113,12 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	switch {
 	case err != nil:
 		return Finding{}, err
-	case ignored:
-		return failed("accepted, and neither a child nor the status changed in %v",
-			t.untilResync(t.patience(), time.Minute)).with(writes...), nil
 	case len(left) > 0:
 		return failed("after the change was undone, objects for the other spec are left behind: %s",
 			strings.Join(left, ", ")).with(lines(t.writes(mark))...), nil
+	case ignored:
+		return failed("accepted, and neither a child nor the status changed in %v",
+			t.untilResync(t.patience(), time.Minute)).with(writes...), nil
 	case len(reached) == 0 && v.value == nil:
 		return passed("nothing changed, as nothing differs when a sample is created without it"), nil
 	case len(reached) == 0:
@@ -191,7 +191,9 @@ func (t *trial) differsAnew(v variation) (bool, error) {
 		return true, nil
 	}
 	there, err := other.observe()
-	if err != nil {
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	} else if err != nil {
 		return false, err
 	}
 	for _, s := range []state.State{here, there} {
