@@ -1,6 +1,8 @@
 package examine
 
 import (
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,7 +59,17 @@ func (r *run) completeBuiltIn() error {
 	}
 	schemas, _, _ := unstructured.NestedMap(document, "components", "schemas")
 	t.schema = schemaOf(kind, schemas)
-	return nil
+	return storeTexts(t.sample)
+}
+
+// storeTexts moves the texts of a Secret to its data, as the API server does.
+func storeTexts(u *unstructured.Unstructured) error {
+	texts, _, err := unstructured.NestedStringMap(u.Object, "stringData")
+	for key, value := range texts {
+		err = errors.Join(err, unstructured.SetNestedField(u.Object, base64.StdEncoding.EncodeToString([]byte(value)), "data", key))
+	}
+	delete(u.Object, "stringData")
+	return err
 }
 
 // schemaOf is the schema of a kind, with the schemas of its parts.

@@ -96,6 +96,13 @@ func drift(r *run) error {
 	if err == nil && r.lastVerdict() == Passed {
 		r.none("an addition by another client causes no write", writes, "%d writes followed when a user added a label to each child")
 	}
+	if err == nil {
+		err = r.check("a removed status comes back", (*trial).restoresStatus)
+	}
+	if c, ok := r.scaled(); ok && err == nil {
+		err = r.each("fights", []disturbance{{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
+			func(t *trial) (Finding, error) { return t.isScaled(c) }}})
+	}
 	return err
 }
 

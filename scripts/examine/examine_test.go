@@ -131,6 +131,34 @@ func expect(t *testing.T, s Subject, only []string, fail string, say []string) {
 	}
 }
 
+// TestWithoutFast has faults that an examination with FAST=1 does not look for, and the operator without them.
+func TestWithoutFast(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	program := build(t)
+	const paused = "a leader that was paused for longer than its lease no longer writes"
+	const orphans = "children that a deletion keeps stay, though the operator sees the deletion late"
+	for name, test := range map[string]struct {
+		fault, only, fail, say string
+	}{
+		"a paused leader":             {"", "replicas", "", "**passed**: " + paused},
+		"a leader without its lease":  {"stubborn", "replicas", "replicas", "writes beside the new leader, and goes on"},
+		"orphans":                     {"", "deletion", "", "**passed**: " + orphans},
+		"orphans that it takes back":  {"readopts", "deletion", "deletion", "it took back configmaps/hello, "},
+		"a fight with an autoscaler":  {"", "drift", "drift", "nothing slows it down"},
+		"no fight with an autoscaler": {"eases", "drift", "drift", "**passed**: an autoscaler on deployments.apps/hello"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := greeting(program, "FAULT="+test.fault)
+			s.Fast, s.Time.Duration = false, 4*time.Minute
+			expect(t, s, []string{test.only}, test.fail, []string{test.say})
+		})
+	}
+}
+
 // TestWhatNeverConverges has operators that stop writing before they have done their work.
 func TestWhatNeverConverges(t *testing.T) {
 	t.Parallel()
@@ -279,24 +307,30 @@ func TestAFieldWithoutAnEffect(t *testing.T) {
 	}
 }
 
-// TestWhatComesLate has an operator that looks at its children only at intervals.
+// TestWhatComesLate has operators that look at their children only at intervals, in a cache and past it.
 func TestWhatComesLate(t *testing.T) {
 	if os.Getenv("LONG") == "" {
 		t.Skip("the nightly workflow runs it: LONG=1 go test .")
 	}
 	t.Parallel()
-	s := greeting(build(t), "FAULT=resyncs")
-	s.Period.Duration = 8 * time.Second
-	report, err := Run(t.Context(), s, Options{Only: []string{"drift"}, Progress: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := report.Markdown()
-	if report.Count(Late) == 0 {
-		t.Errorf("nothing came late:\n%s", page)
-	}
-	if strings.Contains(page, "no longer sees the object") {
-		t.Errorf("it sees its objects at each resync:\n%s", page)
+	program := build(t)
+	for _, fault := range []string{"FAULT=resyncs", "FAULT=polls-rarely"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := greeting(program, fault)
+			s.Period.Duration = 8 * time.Second
+			report, err := Run(t.Context(), s, Options{Only: []string{"drift"}, Progress: t.Logf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := report.Markdown()
+			if report.Count(Late) == 0 {
+				t.Errorf("nothing came late:\n%s", page)
+			}
+			if strings.Contains(page, "no longer sees the object") {
+				t.Errorf("it sees its objects at each resync:\n%s", page)
+			}
+		})
 	}
 }
 
@@ -601,6 +635,17 @@ func TestRemainsOfATrial(t *testing.T) {
 	}
 }
 
+// TestCreatedTwice has an operator that replaces a child at its start, when its work is not complete.
+func TestCreatedTwice(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=recreates")
+	s.Role = nil // of the test operator it has no permission to delete
+	expect(t, s, []string{"crash"}, "crash", []string{"/hello was created twice"})
+}
+
 // TestATimeTravel has operators that delete the children of a sample that is being deleted, as an API server that lags
 // shows them.
 func TestATimeTravel(t *testing.T) {
@@ -679,6 +724,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"it was deleted once more, and is not back"}},
 		"a text that ends the process": {[]string{"FAULT=chokes"}, []string{"values"}, "values",
 			[]string{`spec.text becomes "日本-ünï"](#extreme-values): the operator did not stay alive: it ended with code 2`}},
+		"a removed status that stays removed": {[]string{"FAULT=generation"}, []string{"drift"}, "drift",
+			[]string{"a removed status comes back](#drift): the status stayed removed for"}},
 		"progress in memory": {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			[]string{"each of many samples costs more than a single sample"}},
@@ -719,7 +766,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"a lock in a ConfigMap": {[]string{"FAULT=old-lock"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
 		"its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",
-			[]string{"**passed**: changed fields of configmaps/hello", "**passed**: changed fields of deployments.apps/hello"}},
+			[]string{"**passed**: changed fields of configmaps/hello", "**passed**: changed fields of deployments.apps/hello",
+				"**passed**: a removed status comes back: the status was back after "}},
 		"its client is limited to 5 requests a second, which is too little for many samples": {[]string{"FAULT=throttled"},
 			[]string{"many"}, "", []string{"the time was over, and the work was still going on: "}},
 		"a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",

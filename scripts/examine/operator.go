@@ -170,8 +170,8 @@ func (o *operator) metricsSettings() []string {
 		fmt.Sprintf("--metrics-port=%d", o.metricsPort), "--metrics-secure=false")
 }
 
-// start launches a process, and returns when the process watches the sample's kind and sends no more requests, or has
-// sent requests for 10 s.
+// start launches a process, and returns when the process watches the sample's kind, or polls it, and sends no more
+// requests, or has sent requests for 10 s.
 func (o *operator) start(ctx context.Context) error {
 	mark := o.fixture.Ledger.Mark()
 	p, err := o.launch()
@@ -183,9 +183,7 @@ func (o *operator) start(ctx context.Context) error {
 	ended, stop := p.Context(ctx)
 	defer stop()
 	mine := ledger.Match{Users: []string{o.user.Name}, After: mark}
-	watch := mine
-	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{o.target.what()}
-	if err = o.fixture.Ledger.Await(ended, 1, watch); err == nil {
+	if err = fixture.Eventually(ended, time.Hour, func() error { return o.observes(mark) }); err == nil {
 		quiet, stop := context.WithTimeoutCause(ended, 10*time.Second, errBusy)
 		defer stop()
 		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
@@ -207,6 +205,17 @@ func (o *operator) start(ctx context.Context) error {
 			"%s (it sent %d requests%s)%s", o.target.what(), fix, o.fixture.Ledger.Count(mine), o.forbidden(mark), words(p))
 	}
 	return err
+}
+
+// observes returns nil when the process has begun to watch the sample's kind since a mark, or has listed it a second time.
+func (o *operator) observes(mark int) error {
+	reads := ledger.Match{Users: []string{o.user.Name}, After: mark, Resources: []string{o.target.what()}}
+	isList := func(e ledger.Entry) bool { return e.Verb == wire.List && e.Accepted() }
+	watch := ledger.Match{Verbs: []string{wire.Watch}}
+	if o.fixture.Ledger.Count(reads, watch) == 0 && o.fixture.Ledger.Count(reads, ledger.Match{Where: isList}) < 2 {
+		return fmt.Errorf("it does not watch %s", o.target.what())
+	}
+	return nil
 }
 
 var (

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/state"
@@ -158,6 +159,38 @@ func TestVariationsOutsideSpec(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestAnOperatorThatObserves has requests for the sample's kind: a watch, or lists without a watch.
+func TestAnOperatorThatObserves(t *testing.T) {
+	for name, test := range map[string]struct {
+		verbs []string
+		code  int
+		want  bool
+	}{
+		"a watch":           {[]string{wire.List, wire.Watch}, 200, true},
+		"one list":          {[]string{wire.List}, 200, false},
+		"it polls":          {[]string{wire.List, wire.List}, 200, true},
+		"a forbidden list":  {[]string{wire.List, wire.List}, 403, false},
+		"it reads one name": {[]string{wire.Get, wire.Get}, 200, false},
+	} {
+		o := &operator{target: &target{}, user: &fixture.User{Name: "op"}, fixture: &fixture.Fixture{Ledger: ledger.New(nil)}}
+		o.target.gvr.Resource = "configmaps"
+		for _, verb := range test.verbs {
+			id := o.fixture.Ledger.Begin("op", wire.Request{Verb: verb, Resource: "configmaps"}, nil)
+			o.fixture.Ledger.Change(id, func(e *ledger.Entry) { e.Served = []int{test.code} })
+		}
+		if err := o.observes(0); (err == nil) != test.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTextsOfASecret(t *testing.T) {
+	u := &unstructured.Unstructured{Object: object(t, "stringData: {a: b}\ndata: {c: ZA==}")}
+	if err := storeTexts(u); err != nil || text(u.Object) != `{"data":{"a":"Yg==","c":"ZA=="}}` {
+		t.Errorf("%s, %v", text(u.Object), err)
 	}
 }
 

@@ -23,56 +23,66 @@ var leases = []string{"leases.coordination.k8s.io"}
 func replicas(r *run) error {
 	var taken Finding
 	err := r.check("of two replicas one writes", func(t *trial) (one Finding, err error) {
-		t.operator.Kill()
-		defer t.operator.Kill() // the next experiment starts it alone
-		second, err := t.newOperator(t.ctx, t.operator.user.Name+"-b", t.operator.flags)
-		if err != nil {
-			return Finding{}, err
-		}
-		defer t.giveBack(context.WithoutCancel(t.ctx), second)
-		t.operator.deleteLeases()
-		mark := t.fixture.Ledger.Mark()
-		both := []*operator{t.operator, second}
-		for _, o := range both {
-			if _, err := o.launchReplica(o.elects()...); err != nil {
-				return Finding{}, err
-			}
-		}
-		_ = t.eventually(30*time.Second, func() error {
-			if len(ended(both)) > 0 {
-				return nil // it never starts
-			}
-			return t.started(both, mark)
+		return t.twice(func(both []*operator) (Finding, error) {
+			one, taken, err = t.takeOver(both)
+			return one, err
 		})
-		if err := t.started(both, mark); err != nil {
-			return t.notTwice(both, mark, err), nil
-		}
-		if err := t.serve(); err != nil || len(ended(both)) > 0 {
-			return t.notTwice(both, mark, err), nil
-		}
-		if t.fixture.Ledger.Count(ledger.Match{After: mark, Resources: leases}) == 0 {
-			return t.withoutLease(both)
-		}
-		one, taken, err = t.takeOver(both)
-		return one, err
 	})
-	if err == nil && r.lastVerdict() == Passed && taken.Verdict != "" {
-		r.add("the other replica takes over", taken)
+	if err != nil || r.lastVerdict() != Passed || taken.Verdict == "" {
+		return err
 	}
-	return err
+	r.add("the other replica takes over", taken)
+	if taken.Verdict != Passed {
+		return nil
+	}
+	return r.check("a leader that was paused for longer than its lease no longer writes", func(t *trial) (Finding, error) {
+		return t.twice(t.pausedLeader)
+	})
 }
 
-// started returns nil when one replica watches the sample's kind, and the other replica also watches it or has
+// twice runs the program twice, until one replica has served the sample, and then calls f if there is a lease.
+func (t *trial) twice(f func(both []*operator) (Finding, error)) (Finding, error) {
+	t.operator.Kill()
+	defer t.operator.Kill() // the next experiment starts it alone
+	second, err := t.newOperator(t.ctx, t.operator.user.Name+"-b", t.operator.flags)
+	if err != nil {
+		return Finding{}, err
+	}
+	defer t.giveBack(context.WithoutCancel(t.ctx), second)
+	t.operator.deleteLeases()
+	mark := t.fixture.Ledger.Mark()
+	both := []*operator{t.operator, second}
+	for _, o := range both {
+		if _, err := o.launchReplica(o.elects()...); err != nil {
+			return Finding{}, err
+		}
+	}
+	_ = t.eventually(30*time.Second, func() error {
+		if len(ended(both)) > 0 {
+			return nil // it never starts
+		}
+		return t.started(both, mark)
+	})
+	if err := t.started(both, mark); err != nil {
+		return t.notTwice(both, mark, err), nil
+	}
+	if err := t.serve(); err != nil || len(ended(both)) > 0 {
+		return t.notTwice(both, mark, err), nil
+	}
+	if t.fixture.Ledger.Count(ledger.Match{After: mark, Resources: leases}) == 0 {
+		return t.withoutLease(both)
+	}
+	return f(both)
+}
+
+// started returns nil when one replica observes the sample's kind, and the other replica also observes it or has
 // requested the lease.
 func (t *trial) started(both []*operator, mark int) error {
 	watching := 0
 	for _, o := range both {
-		users := []string{o.user.Name}
-		watches := t.fixture.Ledger.Count(ledger.Match{Users: users, After: mark, Verbs: []string{wire.Watch},
-			Resources: []string{t.target.what()}}) > 0
-		if watches {
+		if o.observes(mark) == nil {
 			watching++
-		} else if t.fixture.Ledger.Count(ledger.Match{Users: users, After: mark, Resources: leases}) == 0 {
+		} else if t.fixture.Ledger.Count(ledger.Match{Users: []string{o.user.Name}, After: mark, Resources: leases}) == 0 {
 			return errors.New("a replica neither watches the sample's kind nor asks for a lease")
 		}
 	}

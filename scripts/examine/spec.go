@@ -93,6 +93,8 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if err := t.eventually(20*time.Second, t.asBefore); err != nil {
 		var different differenceError
 		switch {
+		case apierrors.IsNotFound(err):
+			return failed("after the change was undone, the state is not the first one: %v", err).with(lines(t.writes(mark))...), nil
 		case !errors.As(err, &different):
 			return Finding{}, err
 		case t.jobsEnded(begin):

@@ -172,10 +172,18 @@ func (t *trial) reportsProblem(message string) (found bool, where string) {
 	if err := isReady(t.target.Ready, u); err != nil && reportsReady {
 		return true, "the status reports only that it is not ready: " + shortened(err.Error(), 200)
 	}
-	for path := range t.state {
-		if strings.HasPrefix(path, t.own().String()+".status.") {
-			return false, where
-		}
+	if t.hasStatus() {
+		return false, where
 	}
 	return true, "its samples have no status"
+}
+
+// hasStatus reports whether a sample had a status in the undisturbed runs.
+func (t *trial) hasStatus() bool {
+	for path := range t.state {
+		if strings.HasPrefix(path, t.own().String()+".status.") {
+			return true
+		}
+	}
+	return false
 }

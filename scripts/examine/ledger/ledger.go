@@ -53,8 +53,8 @@ type Entry struct {
 	Code int
 	// Message is the message of an answer that refused the request.
 	Message string
-	// Served are the codes that the API server answered with: none when the request did not reach it. AuditIDs are the IDs
-	// of these answers in its audit log.
+	// Served are the codes that the API server answered with: none when the request did not reach it, two when it was
+	// duplicated. AuditIDs are the IDs of these answers in its audit log.
 	Served   []int
 	AuditIDs []string
 	// UID and ResourceVersion are those of the object in the API server's answer; empty when the answer is not one

@@ -86,6 +86,15 @@ func Fail(err *apierrors.StatusError) Action {
 	return Reply(answer(err.ErrStatus))
 }
 
+// Duplicate sends the request to the API server twice, one after the other. The client gets the first answer. It is
+// possible only Before.
+func Duplicate() Action {
+	return Action{name: "duplicate", do: func(x *Exchange, _ *Fault) error {
+		x.copies++
+		return nil
+	}}
+}
+
 // Call runs a function, which may block. Before: the request waits for it. After: the client gets no part of the
 // answer until the function returns. The proxy then performs the action on the request that the function returns; the
 // zero Action means none.

@@ -28,6 +28,7 @@ type Exchange struct {
 	token     bool // the API server may accept the client
 	query     url.Values
 	body      []byte
+	copies    int     // how often the request is sent again after the first time
 	answer    *Answer // of the API server, or in its place
 	made      bool    // by a rule
 	stream    *Stream // of a watch or another answer that does not end
@@ -79,7 +80,7 @@ func (x *Exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 		out.URL.RawQuery = changed
 	}
 	if !x.made {
-		if err := x.ask(out); err != nil {
+		if err := x.forward(out); err != nil {
 			return nil, err
 		}
 		if err := x.meet(After); err != nil {
@@ -126,6 +127,24 @@ func (x *Exchange) readRequest(out *http.Request) (err error) {
 			e.Name = objects[0].Name // an answer that refuses a request does not name the object
 		}
 	})
+	return nil
+}
+
+// forward sends the request to the API server once or more. The first answer counts.
+func (x *Exchange) forward(out *http.Request) error {
+	if err := x.ask(out); err != nil {
+		return err
+	}
+	for range x.copies {
+		response, err := x.send(out)
+		if err != nil {
+			return fmt.Errorf("send the request once more: %w", err)
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return fmt.Errorf("send the request once more: %w", err)
+		}
+	}
 	return nil
 }
 

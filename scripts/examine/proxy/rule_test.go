@@ -157,6 +157,18 @@ func TestAnswersOfOtherVerbs(t *testing.T) {
 	}
 }
 
+func TestDuplicate(t *testing.T) {
+	l := newLab(t)
+	l.proxy.Add(proxy.Rule{Match: creates, Times: 1, Do: proxy.Duplicate()})
+	l.must(l.create("a"))
+	if e := l.last(); !slices.Equal(e.Served, []int{201, 409}) || e.Code != 201 || e.Effect != ledger.Moved {
+		t.Errorf("the ledger says %+v", e)
+	}
+	eventually(t, "both are in the audit log", func() bool {
+		return l.audited("create configmaps a 201") == 1 && l.audited("create configmaps a 409") == 1
+	})
+}
+
 func TestDelay(t *testing.T) {
 	l := newLab(t)
 	const d = 300 * time.Millisecond

@@ -2,8 +2,11 @@ package supervisor
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"example.com/operator-workshop/scripts/examine/output"
 )
@@ -36,5 +39,29 @@ func TestAsleep(t *testing.T) {
 				t.Error("it has ended, and is asleep")
 			}
 		})
+	}
+}
+
+// TestPriority gives this process the priority of a supervisor, and takes it away again.
+func TestPriority(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the system gives this priority to root")
+	}
+	defer lowerPriority()
+	for _, step := range []struct {
+		change func()
+		want   uint32
+	}{{raisePriority, unix.SCHED_FIFO}, {lowerPriority, unix.SCHED_NORMAL}} {
+		step.change()
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, thread := range threads {
+			id, _ := strconv.Atoi(thread.Name())
+			if now, err := unix.SchedGetAttr(id, 0); err == nil && now.Policy != step.want {
+				t.Errorf("thread %d has policy %d, want %d", id, now.Policy, step.want)
+			}
+		}
 	}
 }

@@ -83,17 +83,25 @@ func setKernelLimits(pid int) {
 // No thread may be left out: Go's threads wait for each other in loops, and a thread with a higher priority than all
 // others would take the processor from the thread for which it waits. A thread that was started meanwhile is found in
 // the next turn.
-func raisePriority() {
+func raisePriority() { schedule(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1}) }
+
+// lowerPriority undoes raisePriority. The kernel removes the files of an ended process from /proc, and repeats that in a
+// loop while another thread closes one of them: before all others, the loop would take the processor from that thread, for
+// a second.
+func lowerPriority() { schedule(unix.SchedAttr{Policy: unix.SCHED_NORMAL}) }
+
+// schedule changes the scheduling of all threads of this process.
+func schedule(to unix.SchedAttr) {
+	to.Size = unix.SizeofSchedAttr
 	for found := true; found; {
 		found = false
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, thread := range threads {
 			id, _ := strconv.Atoi(thread.Name())
-			if now, err := unix.SchedGetAttr(id, 0); err != nil || now.Policy == unix.SCHED_FIFO {
+			if now, err := unix.SchedGetAttr(id, 0); err != nil || now.Policy == to.Policy {
 				continue
 			}
-			first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-			if unix.SchedSetAttr(id, first, 0) == nil {
+			if unix.SchedSetAttr(id, &to, 0) == nil {
 				found = true
 			}
 		}

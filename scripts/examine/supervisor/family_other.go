@@ -16,6 +16,7 @@ func mark() error                        { return nil }
 func dieWithParent(*syscall.SysProcAttr) {}
 func setKernelLimits(int)                {}
 func raisePriority()                     {}
+func lowerPriority()                     {}
 
 // asleep reports false: this system does not show the states of threads.
 func asleep(int) bool { return false }

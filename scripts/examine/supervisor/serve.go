@@ -20,6 +20,8 @@ const (
 	name = "lab-supervisor"
 	// interval is the time between two looks at the process table, each of which takes a millisecond or two.
 	interval = 200 * time.Millisecond
+	// few processes end without priority.
+	few = 16
 	// patience is how long a process may take to end after SIGKILL. A process of another user, or a process that waits
 	// for a broken disk, never ends.
 	patience = 20 * time.Second
@@ -84,6 +86,9 @@ func serve(control, reports *os.File) error {
 		close(asked)
 	}()
 	exit, limit, members := f.watch(c.Limits, asked)
+	if limit == "" {
+		lowerPriority()
+	}
 	if exit == nil {
 		f.end(members)
 		exit = f.killed(limit)
@@ -239,7 +244,9 @@ func (f *family) end(members []process) {
 		for group := range groups {
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 		}
-		members = f.members()
+		if members = f.members(); len(members) > few {
+			raisePriority()
+		}
 		if !f.wait(syscall.WNOHANG) && len(members) == 0 {
 			return
 		}

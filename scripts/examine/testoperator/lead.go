@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -48,22 +49,46 @@ func findSelf(ctx context.Context, kube kubernetes.Interface, name string) error
 	return nil
 }
 
+// holdsLease returns an error when this process may no longer be the leader. Without a leader election it is nil.
+var holdsLease = func() error { return nil }
+
 // lead works while this process is the leader. Its lease is in the namespace.
-func lead(ctx context.Context, kube kubernetes.Interface, namespace, fault string,
+func lead(parent context.Context, kube kubernetes.Interface, namespace, fault string,
 	work func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	var failed error
-	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{Client: kube.CoordinationV1(),
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "testoperator"},
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity(fault)}},
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second,
 		RetryPeriod: 500 * time.Millisecond, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) { failed = work(ctx); cancel() },
+			OnStartedLeading: func(ctx context.Context) {
+				if fault == stubborn {
+					ctx = parent
+				}
+				failed = work(ctx)
+				cancel()
+			},
 			OnStoppedLeading: func() {},
 		},
 	})
+	if err != nil {
+		return err
+	}
+	if fault != stubborn {
+		holdsLease = func() error {
+			if !elector.IsLeader() {
+				return errors.New("the lease is lost")
+			}
+			return elector.Check(0)
+		}
+	}
+	elector.Run(ctx)
+	if fault == stubborn {
+		<-parent.Done()
+	}
 	return failed
 }

@@ -60,6 +60,11 @@ const (
 	ignoresDeletion = "ignores-deletion" // the deletion timestamp of a Greeting is ignored
 	finalizer       = "finalizer"        // a finalizer on each child that is never removed
 	oneName         = "one-name"         // each replica has the same name in the lease
+	stubborn        = "stubborn"         // it works on when it has lost its lease
+	pollsRarely     = "polls-rarely"     // as polls, at longer intervals
+	recreates       = "recreates"        // at its start it replaces the ConfigMap of a Greeting that is not complete
+	generation      = "generation"       // it ignores a change of the status of a Greeting
+	readopts        = "readopts"         // it sets the owner reference of a child without asking whether the Greeting exists
 	noLease         = "no-lease"         // a replica that does not lead also works
 	once            = "once"             // not a fault: reports a field that a policy changed; applies it again later
 	forgets         = "forgets"          // a failed reconcile is not repeated
@@ -109,6 +114,7 @@ const (
 	trails      = "trails"       // some seconds after the creation it writes to the ConfigMap once more
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
+	eases       = "eases"        // it restores the replicas of a Deployment three times, and then leaves them
 	sweepsOwn   = "sweeps-own"   // as sweeps, with the UIDs of the children that it has read
 	visits      = "visits"       // it needs seconds to clean up a namespace that is being deleted
 	migrates    = "migrates"     // it runs a Job for each Greeting, and is ready before the Job has ended
@@ -137,7 +143,7 @@ const (
 )
 
 // periods are those of the faults that work at intervals.
-var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second,
+var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second, pollsRarely: 8 * time.Second,
 	proceeds: time.Second}
 
 func main() {
@@ -245,7 +251,7 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 // watchedBy are the resources that the operator watches with a fault.
 func watchedBy(fault string) []schema.GroupVersionResource {
 	watched := append(slices.Clone(children), greetings)
-	if fault == polls {
+	if fault == polls || fault == pollsRarely {
 		watched = watched[len(children):]
 	}
 	if os.Getenv("SCOPE") == "Cluster" {
@@ -266,7 +272,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		func(o *metav1.ListOptions) { o.LabelSelector = "app=hello" })
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()),
-		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{}, made: map[string]bool{},
+		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{}, made: map[string]bool{}, restored: map[string]int{},
 		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {
@@ -280,6 +286,13 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			handler.UpdateFunc = func(old, now any) {
 				if !reflect.DeepEqual(old.(*unstructured.Unstructured).Object["status"],
 					now.(*unstructured.Unstructured).Object["status"]) {
+					enqueue(now)
+				}
+			}
+		}
+		if gvr == greetings && fault == generation {
+			handler.UpdateFunc = func(old, now any) {
+				if old.(*unstructured.Unstructured).GetGeneration() != now.(*unstructured.Unstructured).GetGeneration() {
 					enqueue(now)
 				}
 			}
@@ -319,6 +332,9 @@ func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimiting
 		name, over := queue.Get()
 		if over {
 			return nil
+		}
+		if err := holdsLease(); err != nil {
+			return err
 		}
 		begun.Store(time.Now().UnixNano())
 		err := r.reconcile(ctx, name)

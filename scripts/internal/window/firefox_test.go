@@ -2,12 +2,15 @@ package window
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -18,12 +21,14 @@ import (
 // A foxTab is a tab of Firefox, which these tests drive with WebDriver BiDi: Firefox serves that protocol itself.
 type foxTab struct {
 	t          *testing.T
+	ctx        context.Context
 	connection *websocket.Conn
 	tab        string
 	last       int
 }
 
-// inFirefox opens the window in Firefox, or skips the test.
+// inFirefox opens the window in Firefox, or skips the test. The test fails at the end when a script of the page threw an
+// error.
 func (f *fixture) inFirefox(t *testing.T) *foxTab {
 	t.Helper()
 	path, err := exec.LookPath("firefox-esr")
@@ -42,10 +47,12 @@ func (f *fixture) inFirefox(t *testing.T) *foxTab {
 	lines, address := bufio.NewScanner(said), regexp.MustCompile(`BiDi listening on (ws://\S+)`)
 	for lines.Scan() {
 		if match := address.FindStringSubmatch(lines.Text()); match != nil {
-			connection, _, err := websocket.Dial(t.Context(), match[1]+"/session", nil)
+			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute) // it outlives the test's own context
+			t.Cleanup(cancel)
+			connection, _, err := websocket.Dial(ctx, match[1]+"/session", nil)
 			testkit.Must(t, err)
 			connection.SetReadLimit(16 << 20)
-			b := &foxTab{t: t, connection: connection}
+			b := &foxTab{t: t, ctx: ctx, connection: connection}
 			go func() { // a full pipe would stop Firefox
 				for lines.Scan() {
 				}
@@ -61,6 +68,8 @@ func (f *fixture) inFirefox(t *testing.T) *foxTab {
 func (b *foxTab) begin(f *fixture) {
 	b.t.Helper()
 	b.call("session.new", map[string]any{"capabilities": map[string]any{}}, nil)
+	b.call("session.subscribe", map[string]any{"events": []string{"log.entryAdded"}}, nil)
+	b.t.Cleanup(func() { b.value("1") }) // this answer comes after the errors
 	var tree struct{ Contexts []struct{ Context string } }
 	b.call("browsingContext.getTree", map[string]any{}, &tree)
 	b.tab = tree.Contexts[0].Context
@@ -74,18 +83,22 @@ func (b *foxTab) call(method string, params map[string]any, result any) {
 	b.last++
 	command, err := json.Marshal(map[string]any{"id": b.last, "method": method, "params": params})
 	testkit.Must(b.t, err)
-	testkit.Must(b.t, b.connection.Write(b.t.Context(), websocket.MessageText, command))
+	testkit.Must(b.t, b.connection.Write(b.ctx, websocket.MessageText, command))
 	for {
-		_, data, err := b.connection.Read(b.t.Context())
+		_, data, err := b.connection.Read(b.ctx)
 		testkit.Must(b.t, err)
 		var answer struct {
 			ID             int
 			Error, Message string
 			Result         json.RawMessage
+			Params         struct{ Level, Text string } // of an event: a line of the log
 		}
 		testkit.Must(b.t, json.Unmarshal(data, &answer))
+		if answer.Params.Level == "error" {
+			b.t.Errorf("the browser reports: %s", answer.Params.Text)
+		}
 		if answer.ID != b.last {
-			continue // an event
+			continue
 		}
 		if answer.Error != "" {
 			b.t.Fatalf("%s: %s: %s", method, answer.Error, answer.Message)
@@ -147,6 +160,51 @@ func (b *foxTab) press(keys string, modifiers ...string) {
 	}
 	b.call("input.performActions", map[string]any{"context": b.tab,
 		"actions": []map[string]any{{"type": "key", "id": "keyboard", "actions": actions}}}, nil)
+}
+
+// click clicks on the first button of a place that contains a text, as soon as the button is there.
+func (b *foxTab) click(place, text string) {
+	b.t.Helper()
+	button := fmt.Sprintf(`[...document.querySelectorAll(%q)].find(b => b.textContent.includes(%q) && b.checkVisibility())`,
+		place+" button", text)
+	b.waits(button)
+	var at struct{ X, Y int }
+	testkit.Must(b.t, json.Unmarshal([]byte(b.value(fmt.Sprintf(`(() => {
+		const button = %s;
+		button.scrollIntoView({ block: "nearest", behavior: "instant" });
+		const box = button.getBoundingClientRect();
+		return { x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2) };
+	})()`, button))), &at))
+	b.call("input.performActions", map[string]any{"context": b.tab, "actions": []map[string]any{{"type": "pointer", "id": "mouse",
+		"actions": []map[string]any{{"type": "pointerMove", "x": at.X, "y": at.Y}, {"type": "pointerDown", "button": 0},
+			{"type": "pointerUp", "button": 0}}}}}, nil)
+}
+
+// TestBeginByClickInFirefox: the command runs, and then the file is open in the editor.
+func TestBeginByClickInFirefox(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@echo 'package main // the starter' >work/04-x/main.go\n")
+	b := f.inFirefox(t)
+	b.click(`[role="tablist"]`, "Exercises")
+	b.click("#panel-exercises .buttons", "Begin")
+	b.says(".editor .cm-content", "package main // the starter")
+	b.waits(`document.activeElement.matches(".editor .cm-content")`)
+}
+
+// TestARunIsComparedInFirefox: the first difference between the reader's run and the solution's run is marked.
+func TestARunIsComparedInFirefox(t *testing.T) {
+	f := start(t)
+	f.writeReplay(t)
+	f.writeSolutionRun(t)
+	b := f.inFirefox(t)
+	b.click(`[role="tablist"]`, "Exercises")
+	b.click("#panel-exercises", "step by step")
+	b.click(".loop-bar", "Compare")
+	b.says(".loop-comparison .bad .mark", "The first difference: Your run lacks this.")
+	b.says(".loop-comparison .bad", "ConfigMap web DELETED")
+	if wide := b.value(tooWide); wide != "[]" {
+		t.Errorf("wider than their place: %s", wide)
+	}
 }
 
 // TestAReaderWritesInFirefox uses the keyboard alone.

@@ -45,6 +45,8 @@ export class Loop {
     this.playing = undefined;
     /** @type {number | undefined} */
     this.drawing = undefined;
+    /** @type {string | undefined} the time of the check whose records are shown */
+    this.judged = undefined;
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
     this.choice = /** @type {HTMLSelectElement} */ (element("select", { "aria-label": t("What is shown"),
@@ -95,7 +97,6 @@ export class Loop {
 
   /** Shows the view. The view connects when it is shown for the first time, and when a check has run again. */
   async show() {
-    const was = this.verdict()?.time;
     const answer = await load("/loop/sources");
     if (answer.ok) this.verdicts = await answer.json() ?? [];
     this.choice.replaceChildren(element("option", { value: cluster }, t("Local cluster, live")),
@@ -103,7 +104,7 @@ export class Loop {
         one.passed ? t("Last check of {1}: passed", one.exercise) : t("Last check of {1}: failed", one.exercise))));
     this.choice.value = this.source;
     this.following = true;
-    if (!this.socket || was !== this.verdict()?.time) this.connect();
+    if (!this.socket || this.judged !== this.verdict()?.time) this.connect();
     this.draw();
     this.look();
   }
@@ -122,6 +123,7 @@ export class Loop {
   /** Begins with the first record of the source. */
   connect() {
     this.stop();
+    this.judged = this.verdict()?.time;
     this.ledger = new Ledger();
     this.at = undefined;
     this.ended = false;

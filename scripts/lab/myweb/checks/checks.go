@@ -17,13 +17,13 @@ func All() []suite.Check { return append(Behaviours(), Faults()...) }
 
 // Behaviours returns the checks of the behaviours, in the order of BehaviourTitles.
 func Behaviours() []suite.Check {
-	return ordered(0, behaviourChecks, driftCorrection(), conflicts())
+	return ordered(0, behaviourChecks, driftCorrection(), conflicts(), refusals())
 }
 
 // Faults returns the checks of the fault catalogue, in the order of FaultTitles.
 func Faults() []suite.Check {
-	return ordered(2*time.Minute, writeChecks, controlPlaneChecks, leaderChecks, childChecks, statusChecks, orphanChecks,
-		specChecks, permissionChecks, policyChecks, watches(), createsHeld(), mutated())
+	return ordered(2*time.Minute, outsideChecks, writeChecks, controlPlaneChecks, leaderChecks, childChecks, statusChecks,
+		orphanChecks, specChecks, permissionChecks, policyChecks, podChecks, answers(), watches(), faultsOfKinds(), mutated())
 }
 
 // Needs of checks, by their IDs: checks of the content of a status, or of its writes, and checks of several replicas.
@@ -75,11 +75,13 @@ var BehaviourTitles = []string{
 
 // FaultTitles are the titles of the rows of the fault catalogue.
 var FaultTitles = []string{
+	"1 crash after write i; every subset",
+	"2 crash in the delete path (finalizer)",
 	"3 response lost after commit",
-	"4 request dropped",
+	"4 request dropped; request duplicated",
 	"5 409 k times",
-	"6 503; 503 and 429 with Retry-After",
-	"7 2 s more on status writes",
+	"6 500, 503, 504, 429 with and without Retry-After",
+	"7 2 s more on status writes; on all writes",
 	"8 watch ended; watch half open",
 	"9 410 Gone with a delete missed",
 	"10 own writes invisible",
@@ -89,7 +91,7 @@ var FaultTitles = []string{
 	"14 etcd stopped, killed",
 	"15 CRD missing at start; removed and restored",
 	"16 leader stopped; lease stolen",
-	"17 all owned objects deleted",
+	"17 each owned object deleted",
 	"18 each owned field edited",
 	"19 owner references, labels stripped",
 	"20 key removed from spec",
@@ -101,6 +103,8 @@ var FaultTitles = []string{
 	"26 server defaults, equal quantities in another spelling",
 	"27 deleted and recreated under the same name mid-create",
 	"28 namespace deleted mid-reconcile",
+	"29 external dependency down",
+	"30 clock moved, days of downtime",
 	"31 a permission revoked and restored",
 	"32 admission or quota denial",
 	"33 panic on one resource",
@@ -108,6 +112,22 @@ var FaultTitles = []string{
 	"35 a policy refuses an addition by another client",
 	"36 a message longer than an event's note may be",
 	"37 an object without spec, or of other types",
+}
+
+// outsideChecks are the checks of faults that no external check can test. They are not applicable.
+var outsideChecks = []suite.Check{
+	{ID: "fault/01-crash",
+		Title:         "when the process dies after any write, the next process completes the work",
+		NotApplicable: "the crash sequences show it"},
+	{ID: "fault/02-crash-in-delete", Title: "the resources that a finalizer guards are cleaned up once",
+		NotApplicable: "a MyWeb has no finalizer: the garbage collector removes its children"},
+	{ID: "fault/29-dependency-down",
+		Title:         "something outside the cluster that fails is reported, and harms no others",
+		NotApplicable: "a MyWeb depends on nothing outside the cluster"},
+	{ID: "fault/30-clock", Title: "no run is missed or made twice when clocks move",
+		NotApplicable: "a MyWeb has no schedule"},
+	{ID: "fault/33-panic", Title: "a panic over one MyWeb leaves the others alone",
+		NotApplicable: "nothing from outside makes an operator panic: see the list of mutants", Run: poisoned},
 }
 
 // poisoned is for mutants, which panic when they handle a MyWeb of that name.

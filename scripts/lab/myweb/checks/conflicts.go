@@ -25,19 +25,29 @@ func conflicts() []suite.Check {
 	checks := []suite.Check{{ID: "behaviour/06-controlled-by-another",
 		Title: "a ConfigMap that another MyWeb controls is not touched; one warning reports it; the MyWeb is served when " +
 			"it is gone",
-		Run: func(t *suite.T) { conflicted(t, suite.ConfigMaps, true) }}}
+		Run: func(t *suite.T) { conflicted(t, suite.ConfigMaps, true, soonStill) }}}
 	for _, k := range suite.Kinds {
 		checks = append(checks, suite.Check{ID: "behaviour/06-" + short(k), Fast: k == suite.Deployments,
 			Title: "a " + suite.KindOf[k] +
 				" that the operator does not own is not touched; one warning reports it; the MyWeb is served when it is gone",
-			Run: func(t *suite.T) { conflicted(t, k, false) }})
+			Run: func(t *suite.T) { conflicted(t, k, false, soonStill) }})
 	}
 	return checks
 }
 
+func soonStill(t *suite.T) { t.Pause(700 * time.Millisecond) }
+
+// pageChanged changes the page of a MyWeb that cannot be served: the report is about the new generation, and the
+// operator tries with backoff.
+func pageChanged(t *suite.T) {
+	t.SetPage("web", "<h1>changed meanwhile</h1>")
+	t.Reported("web", resourceConflict, patience)
+	wantBackoff(t)
+}
+
 // conflicted creates an object that has a child's name, without an owner or controlled by another MyWeb. As long as it
-// exists, it is reported and stays as it is.
-func conflicted(t *suite.T, k string, owned bool) {
+// exists, also after meanwhile, it is reported and stays as it is.
+func conflicted(t *suite.T, k string, owned bool, meanwhile func(*suite.T)) {
 	other := t.Create("other", suite.Sample())
 	o := suite.Unmanaged(k, "web")
 	if owned {
@@ -54,7 +64,7 @@ func conflicted(t *suite.T, k string, owned bool) {
 	awaitWarning(t, "web")
 	t.Edit(k, "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator reconciles again
 	before := settled(t, k, "web")
-	t.Pause(700 * time.Millisecond)
+	meanwhile(t)
 	t.Reported("web", resourceConflict, time.Second)
 	if err := suite.Differ(settled(t, k, "web"), before); err != nil {
 		t.Errorf("expected that the %s stays as it is; but it was changed: %v", suite.KindOf[k], err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,6 +102,26 @@ func noCreate(t *suite.T) {
 	}
 	t.Gone("background")
 	t.Gone("foreground")
+	wantNoErrors(t)
+}
+
+// isGone matches an error of an operator that does not find a MyWeb.
+var isGone = regexp.MustCompile(`(?i)myweb\S* \\*"([a-z]+)\\*" not found`)
+
+// wantNoErrors fails the check when the operator logs again and again that a deleted MyWeb is not found. The first times
+// may be requests that the deletion overtook.
+func wantNoErrors(t *suite.T) {
+	const overtaken = 3
+	times := map[string]int{}
+	for line := range strings.Lines(t.Operator.Process().Output()) {
+		found := isGone.FindStringSubmatch(line)
+		if found == nil || !strings.Contains(line, t.Namespace) {
+			continue
+		}
+		if times[found[1]]++; times[found[1]] > overtaken {
+			t.Fatalf("expected no error; but the deletion was taken for an error: %s", strings.TrimSpace(line))
+		}
+	}
 }
 
 // newChildren waits until a recreated MyWeb is served, and fails the check when a child is that of the deleted MyWeb.

@@ -16,7 +16,7 @@ import (
 
 // childChecks are the checks of the children.
 var childChecks = []suite.Check{
-	{ID: "fault/17-all-deleted", Run: allDeleted,
+	{ID: "fault/17-all-deleted", Run: func(t *suite.T) { deletedAndQuiet(t, suite.Kinds...) },
 		Title: "all children, deleted at once, come back once"},
 	{ID: "fault/18-configmap-edited", Run: func(t *suite.T) { editedAtOnce(t, suite.ConfigMaps) },
 		Title: "each edited field of the ConfigMap is restored in place"},
@@ -99,10 +99,11 @@ func broughtBack(t *suite.T, resources ...string) (before *suite.Children, mark 
 	return before, mark
 }
 
-func allDeleted(t *suite.T) {
-	mark := deleted(t, suite.Kinds...)
+// deletedAndQuiet is deleted, and expects the same when the pods run.
+func deletedAndQuiet(t *suite.T, resources ...string) {
+	mark := deleted(t, resources...)
 	converged(t, "web")
-	onlyWrites(t, mark, suite.Kinds...)
+	onlyWrites(t, mark, resources...)
 	t.StaysQuiet(time.Second)
 }
 

@@ -23,12 +23,24 @@ var orphanChecks = []suite.Check{
 		Title: "a child that a finalizer keeps from going is reported with the finalizer's name, once; it recovers"},
 }
 
-// createsHeld are the checks of the creation of each kind of child.
-func createsHeld() (checks []suite.Check) {
+// faultsOfKinds are the checks of objects with the name of a child, for each kind of child.
+func faultsOfKinds() (checks []suite.Check) {
 	for _, k := range suite.Kinds {
-		checks = append(checks, suite.Check{ID: "fault/27-" + short(k) + "-create-held", Fast: k == suite.ConfigMaps,
-			Title: "a MyWeb deleted and recreated while its " + suite.KindOf[k] + " is being created gets new children",
-			Run:   func(t *suite.T) { createHeld(t, k) }})
+		checks = append(checks,
+			suite.Check{ID: "fault/17-" + short(k) + "-deleted", Fast: k == suite.ConfigMaps,
+				Run:   func(t *suite.T) { deletedAndQuiet(t, k) },
+				Title: "a " + suite.KindOf[k] + " that was deleted comes back once"},
+			suite.Check{ID: "fault/22-" + short(k) + "-taken", Fast: k == suite.Services,
+				Title: "a " + suite.KindOf[k] +
+					" that has the name but another owner is not touched; it is reported, and recovers",
+				Run: func(t *suite.T) {
+					conflicted(t, k, false, pageChanged)
+					converged(t, "web")
+					wantMade(t, 0, 2, suite.Kinds...) // also those of the other MyWeb
+				}},
+			suite.Check{ID: "fault/27-" + short(k) + "-create-held", Fast: k == suite.ConfigMaps,
+				Title: "a MyWeb deleted and recreated while its " + suite.KindOf[k] + " is being created gets new children",
+				Run:   func(t *suite.T) { createHeld(t, k) }})
 	}
 	return checks
 }

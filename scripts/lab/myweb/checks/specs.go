@@ -17,6 +17,8 @@ var specChecks = []suite.Check{
 	{ID: "fault/23-refused", Run: refusedChild,
 		Title: "a spec whose Deployment the API server refuses is reported with the reason, leaves the pods alone, and " +
 			"recovers when it is reverted"},
+	{ID: "fault/23-invalid", Run: badUpdates,
+		Title: "a spec that the API server refuses itself changes nothing"},
 	{ID: "fault/24-too-large", Run: tooLarge,
 		Title: "a page that is too large for its ConfigMap is reported, tried again with backoff, and recovers; another " +
 			"MyWeb is served"},

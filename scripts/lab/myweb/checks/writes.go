@@ -19,27 +19,67 @@ var writeChecks = []suite.Check{
 	{ID: "fault/03-answer-lost", Fast: true,
 		Run:   once(proxy.Rule{Match: committed, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, written...),
 		Title: "a child or status that was written, but whose answer was lost, is recognized; nothing is created twice"},
+	{ID: "fault/03-error-after-commit",
+		Run:   once(proxy.Rule{Match: committed, Moment: proxy.After, Times: 1, Do: proxy.Refuse(500, 0)}, written...),
+		Title: "a write that succeeded but was answered with 500 is recognized; nothing is created twice"},
 	{ID: "fault/03-answer-lost-update", Run: answerLostUpdate,
 		Title: "a change whose answer is lost is made once, and reported"},
 	{ID: "fault/04-dropped", Fast: true, Run: once(proxy.Rule{Times: 2, Do: proxy.Drop()}, written...),
 		Title: "a write that never arrived is sent again"},
+	{ID: "fault/04-unreachable", Run: failing(proxy.Drop(), suite.Kinds...),
+		Title: "while no write arrives, the operator retries with backoff; it recovers"},
+	{ID: "fault/04-duplicated", Run: once(proxy.Rule{Times: 1, Do: proxy.Duplicate()}, written...),
+		Title: "a write that arrives twice makes one object"},
 	{ID: "fault/05-conflict-children", Run: conflict(5, suite.Kinds...),
 		Title: "five conflicts on each child are tried again, never shown as a failure"},
 	{ID: "fault/05-conflict-status", Fast: true, Run: conflictStatus,
 		Title: "five conflicts on the status are tried again, never shown as a failure"},
 	{ID: "fault/05-conflict-true", Run: trueConflict,
 		Title: "the status is reported even when another client changes the MyWeb before each status write"},
-	{ID: "fault/06-503-children", Run: failing(proxy.Refuse(503, 0), suite.Kinds...),
-		Title: "children that are answered with 503 are tried again with backoff, never shown as a failure"},
-	{ID: "fault/06-503-status", Fast: true, Run: failing(proxy.Refuse(503, 0), status),
-		Title: "a status that is answered with 503 is tried again with backoff"},
 	{ID: "fault/06-429-retry-after-children",
 		Run:   retryAfter(429, suite.Kinds...),
 		Title: "a 429 with Retry-After is waited for before the child is sent again"},
 	{ID: "fault/06-503-retry-after-status", Run: retryAfter(503, status),
 		Title: "a 503 with Retry-After is waited for before the status is sent again"},
-	{ID: "fault/07-slow-status", Alone: true, Run: slowStatus,
+	{ID: "fault/07-slow-status", Alone: true, Run: slow(status),
 		Title: "while status writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
+	{ID: "fault/07-slow-writes", Alone: true,
+		Run:   slow(written...),
+		Title: "while all writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
+}
+
+// refusals are the behaviours that follow answers that ask for a retry.
+func refusals() (checks []suite.Check) {
+	for _, r := range []struct {
+		id, what   string
+		code       int
+		retryAfter time.Duration
+	}{
+		{"500", "an internal error (500)", 500, 0},
+		{"503", "an unavailable server (503)", 503, 0},
+		{"429", "throttling (429)", 429, 0},
+		{"429-retry-after", "throttling (429) with Retry-After", 429, time.Second},
+	} {
+		checks = append(checks, suite.Check{ID: "behaviour/13-refused-" + r.id, Fast: r.id == "500",
+			Title: r.what + " is tried again, and is not an error",
+			Run:   once(proxy.Rule{Times: 2, Do: proxy.Refuse(r.code, r.retryAfter)}, written...)})
+	}
+	return checks
+}
+
+// answers are the checks of each answer that asks for a retry.
+func answers() (checks []suite.Check) {
+	for _, code := range []int{500, 503, 504, 429} {
+		checks = append(checks,
+			suite.Check{ID: fmt.Sprintf("fault/06-%d-children", code), Fast: code == 500,
+				Title: fmt.Sprintf("children that are answered with %d are tried again with backoff, never shown as a failure",
+					code),
+				Run: failing(proxy.Refuse(code, 0), suite.Kinds...)},
+			suite.Check{ID: fmt.Sprintf("fault/06-%d-status", code), Fast: code == 503,
+				Title: fmt.Sprintf("a status that is answered with %d is tried again with backoff", code),
+				Run:   failing(proxy.Refuse(code, 0), status)})
+	}
+	return checks
 }
 
 // each adds a rule for each resource.
@@ -191,32 +231,33 @@ func retryAfter(code int, resources ...string) func(*suite.T) {
 	}
 }
 
-// slowStatus delays status writes of some MyWebs by 2 s. An operator with one worker serves the quick MyWeb after all of
-// them.
-func slowStatus(t *suite.T) {
-	match := toWrite(status)
-	match.Where = func(e ledger.Entry) bool { return e.Name != "quick" }
-	t.Rule(proxy.Rule{Match: match, Do: proxy.Delay(2 * time.Second)})
-	slow := []string{"slow-0", "slow-1", "slow-2"} // more than a single worker handles before the quick MyWeb
-	for _, name := range append(slow, "quick") {
-		t.Create(name, suite.Sample())
-	}
-	t.Served("quick", "is completed beside the slow ones", patience)
-	for _, name := range slow {
-		converged(t, name)
-	}
-	wantMade(t, 0, len(slow)+1, suite.Kinds...)
-	var last time.Time // the start of the last write for the quick MyWeb
-	answered := map[string]time.Time{}
-	for _, e := range t.Writes(0) {
-		if e.Name == "quick" {
-			last = e.Start
-		} else if answered[e.Name].IsZero() && e.FullResource() == status {
-			answered[e.Name] = e.Start.Add(e.Took)
+// slow delays writes of some MyWebs by 2 s. An operator with one worker serves the quick MyWeb after all of them.
+func slow(resources ...string) func(*suite.T) {
+	return func(t *suite.T) {
+		match := toWrite(resources...)
+		match.Where = func(e ledger.Entry) bool { return e.Name != "quick" }
+		t.Rule(proxy.Rule{Match: match, Do: proxy.Delay(2 * time.Second)})
+		slow := []string{"slow-0", "slow-1", "slow-2"} // more than a single worker handles before the quick MyWeb
+		for _, name := range append(slow, "quick") {
+			t.Create(name, suite.Sample())
 		}
+		t.Served("quick", "is completed beside the slow ones", patience)
+		for _, name := range slow {
+			converged(t, name)
+		}
+		wantMade(t, 0, len(slow)+1, suite.Kinds...)
+		var last time.Time // the start of the last write for the quick MyWeb
+		answered := map[string]time.Time{}
+		for _, e := range t.Writes(0) {
+			if e.Name == "quick" {
+				last = e.Start
+			} else if answered[e.Name].IsZero() && e.FullResource() == resources[0] {
+				answered[e.Name] = e.Start.Add(e.Took)
+			}
+		}
+		if !slices.ContainsFunc(slow, func(name string) bool { return !answered[name].Before(last) }) {
+			t.Errorf("the quick MyWeb had to wait for every one of %d slow ones", len(slow))
+		}
+		t.StaysQuiet(time.Second)
 	}
-	if !slices.ContainsFunc(slow, func(name string) bool { return !answered[name].Before(last) }) {
-		t.Errorf("the quick MyWeb had to wait for every one of %d slow ones", len(slow))
-	}
-	t.StaysQuiet(time.Second)
 }

@@ -36,7 +36,8 @@ func (r Planted) Print(w io.Writer) {
 }
 
 // Catch runs the checks that must catch a mutant in a fixture: on the mutant, built as i, and, when they caught it,
-// on the unpatched operator. A check that also fails there has shown nothing. An error with the mutant counts as a mutant that was not caught.
+// on the unpatched operator. A check that also fails there has shown nothing. Checks that need a planted bug run only
+// here. An error with the mutant counts as a mutant that was not caught.
 func Catch(ctx context.Context, w *fixture.Fixture, checks []suite.Check, m Mutant,
 	i, unpatched impl.Implementation) (r Planted) {
 	begin := time.Now()
@@ -90,6 +91,9 @@ func runChecks(ctx context.Context, w *fixture.Fixture, checks []suite.Check, us
 	chosen, outcomes, err := crash.Choose(ctx, w, o, checks, m.CaughtBy)
 	if err != nil {
 		return nil, err
+	}
+	for n := range chosen {
+		chosen[n].NotApplicable = ""
 	}
 	more, err := suite.Run(ctx, w, o, chosen, nil)
 	return append(outcomes, more...), err

@@ -26,6 +26,8 @@ func Checks() []suite.Check {
 			Title: "a MyWeb that is deleted is logged with its name"},
 		{ID: "stage/accepts-deletions", Group: "stage", Run: acceptsDeletions,
 			Title: "a MyWeb that is deleted is not an error"},
+		{ID: "stage/returns-at-once", Group: "stage", Alone: true, Run: returnsAtOnce,
+			Title: "a ConfigMap that is deleted comes back at once, also when it has just come back"},
 		{ID: "stage/retries-failures", Group: "stage", Run: retriesFailures,
 			Title: "a failed sync is retried with backoff until it succeeds"},
 		{ID: "stage/status-follows", Group: "stage", Alone: true, Run: statusFollows,
@@ -85,6 +87,17 @@ func acceptsDeletions(t *suite.T) {
 		if strings.Contains(line, "not found") {
 			t.Fatalf("expected no error; but the deletion was taken for an error: %s", strings.TrimSpace(line))
 		}
+	}
+}
+
+// returnsAtOnce deletes the ConfigMap again as soon as it is back. A program that looks at its children from time to time
+// has just looked, and waits for its whole interval; a program that gets events does not wait.
+func returnsAtOnce(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	for range 2 {
+		old := t.Read(suite.ConfigMaps, web.Name).GetUID()
+		t.Remove(suite.ConfigMaps, web.Name)
+		t.Reaction("the ConfigMap is back", 0, func() error { return t.Another(suite.ConfigMaps, web.Name, old) })
 	}
 }
 

@@ -102,10 +102,14 @@ func (t *T) reactionTo(to act) string {
 	if last.Message != "" {
 		text += ": " + last.Message
 	}
+	text += "."
 	if event.N > last.N {
-		return text + ". Then it " + got
+		text += " Then it " + got
 	}
-	return text + "."
+	if to.resource == Resource && len(About(requests, Kinds...)) == 0 {
+		text += "\nNo request was about a child."
+	}
+	return text
 }
 
 // mostWrites is how many writes of one object show that an operator does not stop. With backoff, writes that the API

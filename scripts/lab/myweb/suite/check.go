@@ -23,7 +23,7 @@ import (
 
 // A Check is one experiment.
 type Check struct {
-	// ID names the check, in reports and for -run: "behaviour/05-edited-field", "fault/20-key-removed".
+	// ID names the check, in reports and for -run: "behaviour/05-edited-field", "fault/17-child-deleted".
 	ID string
 	// Group is the number of the behaviour or of the row in the fault catalogue.
 	Group string
@@ -40,6 +40,8 @@ type Check struct {
 	Within time.Duration
 	// Needs are properties that a program must have for the check to apply.
 	Needs []Need
+	// NotApplicable is why the check applies to no implementation: it is printed as skipped.
+	NotApplicable string
 	// Run executes the check. The operator runs and is ready when Run begins; an Alone check may leave it in any
 	// state.
 	Run func(t *T)

@@ -224,6 +224,29 @@ func TestWhatFollowedAnAct(t *testing.T) {
 	}
 }
 
+// TestAChangeThatReachesNoChild has a user who changes the MyWeb: the operator writes the status, or also a child.
+func TestAChangeThatReachesNoChild(t *testing.T) {
+	for want, resources := range map[string][]string{
+		"After that, the operator sent 1 request: update mywebs 200 moved.\nNo request was about a child.": {"mywebs"},
+		"After that, the operator sent 2 requests, the last: update mywebs 200 moved.":                     {Deployments, "mywebs"},
+	} {
+		o := outcomeOf(t, time.Minute, func(t *T) {
+			t.ActOn(Resource, "a user changed MyWeb web")
+			for _, resource := range resources {
+				name, group, _ := strings.Cut(resource, ".")
+				l := t.Fixture.Ledger
+				id := l.Begin("lab", wire.Request{Verb: wire.Update, Group: group, Resource: name, Namespace: "check"}, nil)
+				l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect = 200, ledger.Moved })
+				l.End(id)
+			}
+			t.Errorf("the pods are old")
+		})
+		if got := strings.ReplaceAll(o.Reaction, "  ", " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestTheLoopHasWhatAUserDid has a request of a user that does not pass the proxy, its event, and an act without a
 // request.
 func TestTheLoopHasWhatAUserDid(t *testing.T) {

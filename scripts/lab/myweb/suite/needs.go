@@ -99,6 +99,9 @@ func (t *T) survey() {
 		if attempts > 0 {
 			o.finding = fmt.Sprintf("the program writes a status in which a MyWeb that is served is not completed for its "+
 				"observedGeneration: %v", web.Status)
+			if c, err := t.children("web"); err == nil {
+				o.finding += fmt.Sprintf(", and the Deployment has readyReplicas=%d", c.Deployment.Status.ReadyReplicas)
+			}
 		}
 		return
 	}

@@ -118,17 +118,20 @@ func (t *T) AwaitGone(resource, name string, within time.Duration) {
 	t.Eventually(resource+" "+name+" is gone", within, t.isGone(resource, name))
 }
 
-// isGone returns an error unless an object is gone.
+// isGone returns an error unless an object is gone. When finalizers keep the deleted MyWeb of the object, it names them.
 func (t *T) isGone(resource, name string) func() error {
 	return func() error {
 		_, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
 		switch {
-		case err == nil:
-			return errors.New("it is there")
 		case apierrors.IsNotFound(err):
 			return nil
+		case err != nil:
+			return err
 		}
-		return err
+		if web, err := t.Get(name); err == nil && web.DeletionTimestamp != nil && len(web.Finalizers) > 0 {
+			return fmt.Errorf("it is there, and its deleted MyWeb has the finalizers %s", strings.Join(web.Finalizers, ", "))
+		}
+		return errors.New("it is there")
 	}
 }
 

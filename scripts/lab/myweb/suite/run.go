@@ -42,7 +42,8 @@ func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 	}
 	var alone, last []int
 	for at, c := range checks {
-		switch reason := o.missing(c.Needs); {
+		reason := cmp.Or(c.NotApplicable, o.missing(c.Needs))
+		switch {
 		case reason != "":
 			r.end(at, c.outcome(outcome.Skipped, reason))
 		case c.Alone:
@@ -152,7 +153,7 @@ func (r *runner) fresh(ctx context.Context) error {
 // survey runs the survey in a separate namespace, unless it has already run, or no check runs.
 func (r *runner) survey(ctx context.Context, checks []Check) error {
 	o := r.operator
-	if o.surveyed || len(checks) == 0 {
+	if o.surveyed || !slices.ContainsFunc(checks, func(c Check) bool { return c.NotApplicable == "" }) {
 		return nil
 	}
 	if err := r.fresh(ctx); err != nil {
