@@ -158,7 +158,7 @@ func (t *trial) record() (steps func() (text []string, records []loop.Record)) {
 		lines := strings.Split(begun+text, "\n")
 		begun = lines[len(lines)-1]
 		for _, line := range lines[:len(lines)-1] {
-			records = append(records, loop.Record{Is: loop.Note, Time: time.Now(), By: loop.Program{Name: "log"},
+			records = append(records, loop.Record{Is: loop.Note, Time: time.Now(), By: loop.Client{Name: "log"},
 				Note: shortened(line, 300)})
 		}
 	})

@@ -95,7 +95,7 @@ kubectl wait --for=delete --timeout=10m -l app.kubernetes.io/instance=myweb conf
 
 // noOperator returns an error that names the programs that work on MyWebs already: two operators would spoil the story.
 func (w workshop) noOperator(ctx context.Context) error {
-	open := map[loop.Program]int{} // watches
+	open := map[loop.Client]int{} // watches
 	err := w.eachRecord(ctx, requestFilter{}, false, func(r loop.Record) error {
 		switch {
 		case r.Verb != "watch" || r.Resource != "mywebs":
@@ -125,7 +125,7 @@ func (w workshop) noOperator(ctx context.Context) error {
 
 // isOperator reports whether a program that watched MyWebs still runs, and is neither a part of the cluster nor a
 // program that only shows objects.
-func isOperator(by loop.Program) bool {
+func isOperator(by loop.Client) bool {
 	switch by.Name {
 	case "kubectl", "kube-controller-manager", "workshop":
 		return false

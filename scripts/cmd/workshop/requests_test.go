@@ -12,15 +12,15 @@ import (
 
 // recorded are records as the lens writes them.
 var recorded = []loop.Record{
-	{By: loop.Program{Name: "2-queue", PID: 7}, Verb: "watch", Resource: "mywebs", Code: 200, Open: true},
-	{By: loop.Program{Name: "2-queue", PID: 7}, Verb: "watch", Resource: "mywebs", Code: 200},
-	{By: loop.Program{Name: "2-queue", PID: 7}, Verb: "get", Resource: "configmaps", Namespace: "default", Name: "myweb",
+	{By: loop.Client{Name: "2-queue", PID: 7}, Verb: "watch", Resource: "mywebs", Code: 200, Open: true},
+	{By: loop.Client{Name: "2-queue", PID: 7}, Verb: "watch", Resource: "mywebs", Code: 200},
+	{By: loop.Client{Name: "2-queue", PID: 7}, Verb: "get", Resource: "configmaps", Namespace: "default", Name: "myweb",
 		Code: 404},
-	{By: loop.Program{Name: "8-lease"}, Verb: "update", Resource: "leases", Name: "a", Code: 200, Effect: "moved"},
-	{By: loop.Program{Name: "kubectl", User: "alice"}, Verb: "patch", Resource: "mywebs", Subresource: "scale",
+	{By: loop.Client{Name: "8-lease"}, Verb: "update", Resource: "leases", Name: "a", Code: 200, Effect: "moved"},
+	{By: loop.Client{Name: "kubectl", User: "alice"}, Verb: "patch", Resource: "mywebs", Subresource: "scale",
 		Namespace: "default", Name: "myweb", Code: 200, Effect: "moved"},
-	{By: loop.Program{Name: "kubectl", User: "alice"}, Verb: "get", Code: 200},
-	{By: loop.Program{Name: "kubectl", User: "alice"}, Verb: "create", Group: "authentication.k8s.io",
+	{By: loop.Client{Name: "kubectl", User: "alice"}, Verb: "get", Code: 200},
+	{By: loop.Client{Name: "kubectl", User: "alice"}, Verb: "create", Group: "authentication.k8s.io",
 		Resource: "selfsubjectreviews", Code: 201, Effect: "same"},
 }
 

@@ -10,7 +10,7 @@ import (
 func TestTheFirstDifferenceOfTwoRuns(t *testing.T) {
 	owned := Shown{Facts: []string{"generation 1", "owner: Web w (controller)"}}
 	user := func(verb string) Record {
-		return Record{Is: Request, By: Program{Name: User}, Verb: verb, Resource: "webs", Name: "w", Code: 200, Effect: "moved"}
+		return Record{Is: Request, By: Client{Name: User}, Verb: verb, Resource: "webs", Name: "w", Code: 200, Effect: "moved"}
 	}
 	event := func(kind string) Record {
 		return Record{Is: Event, Kind: "Child", Resource: "children", Name: "c", Type: kind, Shown: owned}
@@ -76,7 +76,7 @@ func TestTheFirstDifferenceOfTwoRuns(t *testing.T) {
 // nothing nor a refused write. The user acts on two objects, and the reaction to the first act comes late.
 func TestTheSolutionsRunHasNeedlessWrites(t *testing.T) {
 	user := func(name string) Record {
-		return Record{Is: Request, By: Program{Name: User}, Verb: "create", Resource: "webs", Name: name, Code: 201, Effect: "moved"}
+		return Record{Is: Request, By: Client{Name: User}, Verb: "create", Resource: "webs", Name: name, Code: 201, Effect: "moved"}
 	}
 	write := func(verb, name string, code int, effect string) Record {
 		return Record{Is: Request, Verb: verb, Resource: "children", Name: name, Code: code, Effect: effect}

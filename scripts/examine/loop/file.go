@@ -119,7 +119,7 @@ func (f *File) append(some []Record) error {
 	var lines bytes.Buffer
 	for _, r := range some {
 		if r.peer != nil {
-			r.By = r.peer.program()
+			r.By = r.peer.client()
 		}
 		if err := json.NewEncoder(&lines).Encode(r); err != nil {
 			return err

@@ -98,7 +98,7 @@ func All(ctx context.Context, path string) (records []Record, err error) {
 // with the event before it. When no program requested a change, Essence returns events. Between them are the requests
 // of a user.
 func Essence(records []Record, n int) (some []Record) {
-	events := map[Program]*Record{} // the newest event of a program that is not in a line yet
+	events := map[Client]*Record{} // the newest event of a program that is not in a line yet
 	var lines [][]Record
 	changes := false
 	for _, r := range records {

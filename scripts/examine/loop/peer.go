@@ -33,9 +33,9 @@ type Peer struct {
 	User       string
 }
 
-// program waits until the search for the process at the other end of the connection has ended.
-func (p *Peer) program() Program {
-	by := Program{User: Cut(p.User)}
+// client waits until the search for the process at the other end of the connection has ended.
+func (p *Peer) client() Client {
+	by := Client{User: Cut(p.User)}
 	by.Name, _, _ = strings.Cut(Cut(p.Agent), "/")
 	if c := p.Connection; c != nil {
 		<-c.known
@@ -47,8 +47,8 @@ func (p *Peer) program() Program {
 	return by
 }
 
-// is reports whether a name denotes this program.
-func (p Program) is(name string) bool {
-	return name == p.Name || name == p.User || p.PID != 0 && name == strconv.Itoa(p.PID) ||
-		p.Executable != "" && name == filepath.Base(p.Executable)
+// is reports whether a name denotes this client.
+func (c Client) is(name string) bool {
+	return name == c.Name || name == c.User || c.PID != 0 && name == strconv.Itoa(c.PID) ||
+		c.Executable != "" && name == filepath.Base(c.Executable)
 }

@@ -13,9 +13,9 @@ func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 	var out strings.Builder
 	p := Printer{W: &out}
 	for _, r := range []Record{
-		{Is: Event, N: 1, Kind: evil, Type: evil, Namespace: evil, Name: evil, Resource: "pods", By: Program{Name: evil}},
-		{Is: Request, N: 2, Verb: evil, Resource: evil, Subresource: evil, Name: evil, By: Program{Name: evil}},
-		{Is: Note, Note: evil, By: Program{Name: evil}},
+		{Is: Event, N: 1, Kind: evil, Type: evil, Namespace: evil, Name: evil, Resource: "pods", By: Client{Name: evil}},
+		{Is: Request, N: 2, Verb: evil, Resource: evil, Subresource: evil, Name: evil, By: Client{Name: evil}},
+		{Is: Note, Note: evil, By: Client{Name: evil}},
 	} {
 		if err := p.Print(r); err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestNamesOfOthersStayInTheirLine(t *testing.T) {
 func TestTheLoopIsPrinted(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	at := func(r Record, n, ms, pid int) Record {
-		r.N, r.Time, r.By = n, noon.Add(time.Duration(ms)*time.Millisecond), Program{Name: "3-own", PID: pid}
+		r.N, r.Time, r.By = n, noon.Add(time.Duration(ms)*time.Millisecond), Client{Name: "3-own", PID: pid}
 		r.Namespace, r.Name = "default", "web"
 		return r
 	}
@@ -42,7 +42,7 @@ func TestTheLoopIsPrinted(t *testing.T) {
 	p := Printer{W: &out}
 	for _, r := range []Record{at(update, 1, 0, 7), at(modified, 2, 10, 7), at(lease, 3, 11, 7), at(update, 4, 14, 7),
 		at(modified, 6, 21, 7), at(update, 5, 20, 7), at(update, 7, 30, 8),
-		{Is: Note, Time: noon, By: Program{Name: "lens"}, Note: "The watches go on."}} {
+		{Is: Note, Time: noon, By: Client{Name: "lens"}, Note: "The watches go on."}} {
 		if err := p.Print(r); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ type Record struct {
 	// Time is when the event was delivered, or when the request arrived.
 	Time time.Time `json:"time"`
 	// By is the program.
-	By Program `json:"by,omitzero"`
+	By Client `json:"by,omitzero"`
 	// The object. For a response that is not a single object, Name, UID and ResourceVersion may be empty.
 	Group           string `json:"group,omitempty"`
 	Version         string `json:"version,omitempty"`
@@ -68,8 +68,8 @@ func (r Record) With(p *Peer) Record {
 	return r
 }
 
-// A Program is the sender of a request, or the receiver of an event.
-type Program struct {
+// A Client is the sender of a request, or the receiver of an event.
+type Client struct {
 	// Name is the first word of the user agent: kubectl of "kubectl/v1.37.1 (linux/amd64) kubernetes/0123456".
 	Name string `json:"name,omitempty"`
 	// PID and Executable of the process; they are empty where the system does not report them.
@@ -77,19 +77,19 @@ type Program struct {
 	Executable string `json:"executable,omitempty"`
 	// Port of its connection.
 	Port int `json:"port,omitempty"`
-	// User is the user name under which the API server knows the program.
+	// User is the user name under which the API server knows the client.
 	User string `json:"user,omitempty"`
 }
 
 // User is the name of the program in the records of what a user did, or the lab in the place of a user.
 const User = "a user"
 
-// key distinguishes programs, also programs with the same name.
-func (p Program) key() Program {
-	if p.PID != 0 {
-		return Program{Name: p.Name, PID: p.PID}
+// key distinguishes clients, also clients with the same name.
+func (c Client) key() Client {
+	if c.PID != 0 {
+		return Client{Name: c.Name, PID: c.PID}
 	}
-	return Program{Name: p.Name, Port: p.Port}
+	return Client{Name: c.Name, Port: c.Port}
 }
 
 // Writes are the verbs that ask for a change.
@@ -133,7 +133,7 @@ const recent = 64
 
 // An Order finds the event that came before a request. Its zero value has no events.
 type Order struct {
-	events map[Program][]Record // the newest at the end
+	events map[Client][]Record // the newest at the end
 }
 
 // Note adds a record, in the order of the ledger.
@@ -142,7 +142,7 @@ func (o *Order) Note(r Record) {
 		return
 	}
 	if o.events == nil {
-		o.events = map[Program][]Record{}
+		o.events = map[Client][]Record{}
 	}
 	some := append(o.events[r.By.key()], r)
 	o.events[r.By.key()] = some[max(0, len(some)-recent):]

@@ -11,7 +11,7 @@ import (
 
 // TestTheLoopOfTheFailureIsKept has the records of two checks in one ledger.
 func TestTheLoopOfTheFailureIsKept(t *testing.T) {
-	program := loop.Program{Name: "operator"}
+	program := loop.Client{Name: "operator"}
 	event := func(n int, namespace, kind string) loop.Record {
 		return loop.Record{Is: loop.Event, N: n, By: program, Kind: kind, Resource: "x", Namespace: namespace, Name: "web",
 			Type: "DELETED"}

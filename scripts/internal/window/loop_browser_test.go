@@ -49,7 +49,7 @@ func (f *fixture) add(t *testing.T, name string) {
 	t.Helper()
 	f.append(t, loop.Record{Is: loop.Event, N: 100000, Time: time.Now(), Version: "v1",
 		Resource: "services", Kind: "Service", Type: "MODIFIED", Namespace: "default", Name: name,
-		By: loop.Program{Name: "myweb-operator", PID: 1}})
+		By: loop.Client{Name: "myweb-operator", PID: 1}})
 }
 
 // append makes the lens write records.
@@ -165,7 +165,7 @@ func TestTheYAMLIsThatOfNow(t *testing.T) {
 	says(t, ctx, ".yaml h2", "configmaps myweb, now: another object, with the UID u2")
 	says(t, ctx, ".yaml pre", `resourceVersion: "12"`)
 	f.append(t, loop.Record{Is: loop.Event, N: 100000, Time: time.Now(), Version: "v1", Resource: "configmaps", Kind: "ConfigMap",
-		Type: "DELETED", Namespace: "default", Name: "myweb", UID: "u1", By: loop.Program{Name: "myweb-operator", PID: 1}})
+		Type: "DELETED", Namespace: "default", Name: "myweb", UID: "u1", By: loop.Client{Name: "myweb-operator", PID: 1}})
 	says(t, ctx, ".arrow:last-child", "ConfigMap myweb DELETED")
 	do(t, ctx, chromedp.Click(".yaml header button"), chromedp.WaitVisible(child), chromedp.Click(child))
 	const chosen = `document.querySelector(".yaml h2").textContent === "configmaps myweb, now"`
@@ -207,7 +207,7 @@ func TestABrokenControlPlaneIsNotLive(t *testing.T) {
 	c.change(func() { c.away = errors.New("the API server does not answer: `make up` repairs it") })
 	says(t, ctx, ".loop-status", "the API server does not answer: make up repairs it · stopped at")
 	r := loop.Record{Is: loop.Request, N: 100000, Time: time.Now(), Version: "v1", Resource: "services", Verb: "watch",
-		By: loop.Program{Name: "myweb-operator", PID: 1}}
+		By: loop.Client{Name: "myweb-operator", PID: 1}}
 	f.append(t, r)
 	says(t, ctx, ".arrows", "watch services no answer")
 	r.N, r.Verb, r.Code = r.N+1, "list", 503
@@ -224,7 +224,7 @@ func TestLeasesAreFolded(t *testing.T) {
 	ctx := f.openLoop(t)
 	r := loop.Record{Is: loop.Request, N: 100000, Time: time.Now(), Group: "coordination.k8s.io", Version: "v1",
 		Resource: "leases", Namespace: "default", Name: "myweb-operator", Verb: "update", Code: 200, Effect: "moved",
-		By: loop.Program{Name: "myweb-operator", PID: 1}}
+		By: loop.Client{Name: "myweb-operator", PID: 1}}
 	f.append(t, r)
 	says(t, ctx, ".loop-status", "1 records of leases folded")
 	do(t, ctx, chromedp.Click(`//label[text()="Leases"]`))
@@ -244,7 +244,7 @@ func TestProgramsOfOneNameHaveTheirOwnColumns(t *testing.T) {
 	ctx := f.openLoop(t)
 	r := loop.Record{Is: loop.Event, N: 100000, Version: "v1", Resource: "services", Kind: "Service", Type: "ADDED", Name: "a"}
 	write := func(pid int) {
-		r.N, r.Time, r.By = r.N+1, time.Now(), loop.Program{Name: "3-own", PID: pid}
+		r.N, r.Time, r.By = r.N+1, time.Now(), loop.Client{Name: "3-own", PID: pid}
 		f.append(t, r)
 	}
 	write(8)
@@ -274,7 +274,7 @@ func TestTheColumnOfAnEndedProgramGoes(t *testing.T) {
 	testkit.Must(t, err)
 	r := loop.Record{Is: loop.Event, Version: "v1", Resource: "services", Kind: "Service", Type: "ADDED", Namespace: "default", Name: "a"}
 	testkit.Write(t, f.Ledger, "")
-	for n, by := range []loop.Program{{Name: "first", PID: 1 << 22}, {Name: "second", PID: id.PID, Executable: id.Executable}} {
+	for n, by := range []loop.Client{{Name: "first", PID: 1 << 22}, {Name: "second", PID: id.PID, Executable: id.Executable}} {
 		r.N, r.By, r.Time = n+1, by, time.Now().Add(time.Duration(n-1)*time.Hour)
 		f.append(t, r)
 	}
@@ -319,13 +319,13 @@ func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 func (f *fixture) writeReplay(t *testing.T) {
 	t.Helper()
 	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	program, user := loop.Program{Name: "operator", PID: 7}, loop.Program{Name: loop.User}
+	program, user := loop.Client{Name: "operator", PID: 7}, loop.Client{Name: loop.User}
 	web := loop.Record{Group: "example.com", Version: "v1", Resource: "mywebs", Kind: "MyWeb", UID: "w"}
 	child := loop.Record{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", UID: "c",
 		Shown: loop.Shown{Owners: []string{"w"}, Facts: []string{"owner: MyWeb web (controller)"}}}
 	gone := child
 	gone.UID, gone.Shown = "", loop.Shown{}
-	request := func(r loop.Record, by loop.Program, verb string, code int) loop.Record {
+	request := func(r loop.Record, by loop.Client, verb string, code int) loop.Record {
 		r.Is, r.By, r.Verb, r.Code, r.Effect = loop.Request, by, verb, code, "moved"
 		return r
 	}
@@ -339,7 +339,7 @@ func (f *fixture) writeReplay(t *testing.T) {
 		Fields: []string{"status.a", "status.b", "status.c", "status.d"}}
 	records := []loop.Record{request(web, user, "create", 201), event(web, "ADDED"), request(child, program, "create", 201),
 		request(served, program, "update", 200), request(gone, user, "delete", 200),
-		{Is: loop.Note, By: loop.Program{Name: "the lab"}, Note: "the operator was stopped and started again"},
+		{Is: loop.Note, By: loop.Client{Name: "the lab"}, Note: "the operator was stopped and started again"},
 		event(served, "MODIFIED"), event(unknown, "ADDED")}
 	for i := range records {
 		r := &records[i]

@@ -30,7 +30,7 @@ func writeLedger(t *testing.T, path string, n int) {
 	testkit.Must(t, err)
 	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	r := loop.Record{Version: "v1", Resource: "configmaps", Namespace: "default", Name: "myweb",
-		By: loop.Program{Name: "3-own", PID: 7}}
+		By: loop.Client{Name: "3-own", PID: 7}}
 	for i := range n {
 		event, request := r, r
 		event.Is, event.N, event.Kind, event.Type = loop.Event, 2*i+1, "ConfigMap", "DELETED"

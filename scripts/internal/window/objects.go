@@ -82,8 +82,8 @@ func apiPath(resource, namespace, name string) (string, error) {
 
 // A LoopState is the present state of the local cluster.
 type LoopState struct {
-	Objects  []Object  `json:"objects"`
-	Programs []Program `json:"programs"`
+	Objects  []Object         `json:"objects"`
+	Programs []RunningProgram `json:"programs"`
 	// Cluster is the UID of the namespace kube-system: another cluster has another UID.
 	Cluster string `json:"cluster,omitempty"`
 	// Away is the reason for which there are no objects, or no records.
@@ -231,18 +231,18 @@ func (s *Server) loopObject(w http.ResponseWriter, r *http.Request) {
 	answer(w, manage(object))
 }
 
-// A Program is a running process.
-type Program struct {
+// A RunningProgram is a process of this user.
+type RunningProgram struct {
 	PID        int    `json:"pid"`
 	Executable string `json:"executable"`
 }
 
 // programs returns the given processes that run and belong to this user.
-func programs(pids []string) []Program {
-	found := []Program{}
+func programs(pids []string) []RunningProgram {
+	found := []RunningProgram{}
 	for _, id := range process.Own(func(string) bool { return true }) {
 		if slices.Contains(pids, strconv.Itoa(id.PID)) {
-			found = append(found, Program{id.PID, id.Executable})
+			found = append(found, RunningProgram{id.PID, id.Executable})
 		}
 	}
 	return found

@@ -59,7 +59,7 @@ func run(ctx context.Context, address, server, pki, path string) error {
 		return errors.Join(err, records.Close())
 	}
 	obey(ctx, p, func(text string) {
-		records.Write(loop.Record{Is: loop.Note, Time: time.Now(), By: loop.Program{Name: "lens"}, Note: text})
+		records.Write(loop.Record{Is: loop.Note, Time: time.Now(), By: loop.Client{Name: "lens"}, Note: text})
 	})
 	return errors.Join(p.Close(), records.Close())
 }

@@ -38,7 +38,7 @@ func (t *T) Act(format string, args ...any) { t.ActOn("", format, args...) }
 func (t *T) ActOn(resource, format string, args ...any) {
 	l, text := t.Fixture.Ledger, fmt.Sprintf(format, args...)
 	t.begin(text, resource)
-	l.Bypassed(l.Bypass(loop.Record{Is: loop.Note, By: loop.Program{Name: "the lab"}, Namespace: t.Namespace, Note: text}), nil)
+	l.Bypassed(l.Bypass(loop.Record{Is: loop.Note, By: loop.Client{Name: "the lab"}, Namespace: t.Namespace, Note: text}), nil)
 }
 
 // begin makes a text the last act.
@@ -56,7 +56,7 @@ func (t *T) asUser(text, verb, resource, name string, send func() (*unstructured
 	t.begin(text, resource)
 	l := t.Fixture.Ledger
 	gvr := GVR(resource)
-	r := l.Bypass(loop.Record{Is: loop.Request, By: loop.Program{Name: loop.User}, Verb: verb, Group: gvr.Group,
+	r := l.Bypass(loop.Record{Is: loop.Request, By: loop.Client{Name: loop.User}, Verb: verb, Group: gvr.Group,
 		Version: gvr.Version, Resource: gvr.Resource, Subresource: subresource, Namespace: t.Namespace, Name: name})
 	u, err := send()
 	r.Took = float64(time.Since(r.Time)) / float64(time.Millisecond)
