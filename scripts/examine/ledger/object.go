@@ -60,6 +60,21 @@ func (l *Ledger) Describe(content []byte) {
 	l.objects.Add(o.Metadata.UID, known)
 }
 
+// Fields returns the paths of the fields that writes changed, as far as they are known.
+func (l *Ledger) Fields(writes ...Entry) (paths []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range writes {
+		for _, d := range l.described(e.UID).versions {
+			if e.Effect == Moved && d.resourceVersion == e.ResourceVersion {
+				paths = append(paths, d.Fields...)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
 // described needs the lock.
 func (l *Ledger) described(uid string) object {
 	found, _ := l.objects.Get(uid)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,10 @@ func TestARecordShowsWhatChanged(t *testing.T) {
 	owners := []string{"o"}
 	facts := []string{"generation 2, observedGeneration 1 (behind)", "owner: Web w (controller)", "Ready=True"}
 	fields := []string{"data.key", "status.conditions[Ready].status", "status.conditions[Ready].type", "status.observedGeneration"}
+	writes := l.Entries(Match{Verbs: wire.Writes})
+	if got := l.Fields(writes[:2]...); !slices.Equal(got, fields) || len(l.Fields(writes[1])) > 0 {
+		t.Errorf("the first write changed %q, the second %q", got, l.Fields(writes[1]))
+	}
 	want := []loop.Shown{{Facts: []string{"generation 1", "owner: Web w (controller)"}, Owners: owners},
 		{Facts: facts, Owners: owners, Fields: fields}, {Facts: facts, Owners: owners, Fields: fields},
 		{Facts: facts, Owners: owners}, {}, {Facts: []string{loop.NoOwner}, Fields: []string{"data.key", "metadata.ownerReferences[w]",

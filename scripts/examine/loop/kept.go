@@ -94,34 +94,48 @@ func All(ctx context.Context, path string) (records []Record, err error) {
 	return records, err
 }
 
-// Essence returns the last records of a loop that fill at most n lines of a Printer: the requests for a change, each
-// with the event before it. When no program requested a change, Essence returns events. Between them are the requests
-// of a user.
-func Essence(records []Record, n int) (some []Record) {
-	events := map[Client]*Record{} // the newest event of a program that is not in a line yet
-	var lines [][]Record
-	changes := false
-	for _, r := range records {
-		switch {
-		case r.IsHousekeeping():
-		case r.Is == Event:
-			events[r.By.key()] = &r
-		case r.Changes():
-			line := []Record{r}
-			if e := events[r.By.key()]; e != nil {
-				line = []Record{*e, r}
-			}
-			delete(events, r.By.key())
-			lines, changes = append(lines, line), changes || r.By.Name != User
+// mostEvents is how many events Essence returns at most.
+const mostEvents = 2
+
+// Essence returns what shows best that a program reacts: the event of the newest act that the program answered, and the
+// first write that followed. Other events and writes of the same time may have other causes. An act is the change of a
+// user, or the end of an object that the program creates again. When no act was answered, Essence returns the last events.
+func Essence(records []Record) (some []Record) {
+	for at, r := range slices.Backward(records) {
+		event, rest := eventOf(r, records[at:])
+		answers := func(a Record) bool {
+			return a.Changes() && a.Code/100 == 2 && a.Effect != "same" && a.By.key() == event.By.key() &&
+				(r.Is == Request || a.Verb == "create" && a.isOf(r))
+		}
+		if n := slices.IndexFunc(rest, answers); n >= 0 {
+			return []Record{event, rest[n]}
 		}
 	}
-	if !changes {
-		lines = nil
-		for _, r := range records {
-			if (r.Is == Event || r.Changes()) && !r.IsHousekeeping() {
-				lines = append(lines, []Record{r})
-			}
+	for _, r := range slices.Backward(records) {
+		if r.Is == Event && !r.IsHousekeeping() && len(some) < mostEvents {
+			some = append(some, r)
 		}
 	}
-	return slices.Concat(lines[max(0, len(lines)-n):]...)
+	slices.Reverse(some)
+	return some
+}
+
+// eventOf returns the event of an act, and the records after it. The first of the records is the act.
+func eventOf(act Record, records []Record) (event Record, rest []Record) {
+	isEvent := func(r Record) bool {
+		return r.Is == Event && r.isOf(act) && (act.Verb != "delete" || r.Type == "DELETED") &&
+			(act.ResourceVersion == "" || r.ResourceVersion == act.ResourceVersion)
+	}
+	if act.Type != "DELETED" && (act.By.Name != User || !act.Changes()) {
+		return Record{}, nil
+	}
+	if n := slices.IndexFunc(records, isEvent); n >= 0 {
+		return records[n], records[n+1:]
+	}
+	return Record{}, nil
+}
+
+// isOf reports whether two records are about the same object.
+func (r Record) isOf(other Record) bool {
+	return r.Resource == other.Resource && r.Which() == other.Which()
 }

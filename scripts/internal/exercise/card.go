@@ -67,29 +67,6 @@ func printedOf(lines []string) (some []string) {
 	return some
 }
 
-// logged returns a sentence with the last error that the operator logged during a check. It is empty when the outcome
-// already has the words of the error.
-func logged(v Result, happened string) string {
-	const most = 120
-	for _, line := range slices.Backward(v.Evidence) {
-		text, ok := outcome.LoggedError(line)
-		if !ok {
-			continue
-		}
-		if v.Namespace != "" {
-			text = strings.ReplaceAll(text, v.Namespace+"/", "")
-		}
-		if strings.Contains(happened, text[strings.LastIndex(text, ": ")+1:]) {
-			return ""
-		}
-		if short := []rune(text); len(short) > most {
-			text = string(short[:most-1]) + "…"
-		}
-		return fmt.Sprintf(translation.Mark("The operator logged: “%s”"), text)
-	}
-	return ""
-}
-
 // failureLines returns the act of a user, the expectation, and the outcome.
 func failureLines(v Result) (lines []CardLine) {
 	if v.Did != "" {

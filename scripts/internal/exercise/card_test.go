@@ -193,6 +193,34 @@ func TestTheCardQuotesTheErrorThatTheOperatorLogged(t *testing.T) {
 	}
 }
 
+// TestTheCardQuotesNoUnrelatedError: checks share one operator, and a check has several objects.
+func TestTheCardQuotesNoUnrelatedError(t *testing.T) {
+	const failed = "x\tERROR\tReconciler error\t"
+	const mine = failed + `{"namespace": "behaviour-09-no-create-abcde", "name": "foreground", "error": "it is lost"}`
+	const other = failed + `{"namespace": "behaviour-09-no-create-abcde", "name": "background", "error": "it is late"}`
+	const orphan = failed + `{"namespace": "behaviour-09-no-create-abcde", "name": "orphan", "error": "mywebs.x.org \"orphan\" not found"}`
+	const elsewhere = failed + `{"error": "configmaps is forbidden in behaviour-05-deleted-configmap-2p8d5/web"}`
+	const deleted = "a user removed the finalizers of the deleted MyWebs"
+	for name, test := range map[string]struct {
+		did, want string
+		evidence  []string
+	}{
+		"another check":        {did: deleted, evidence: []string{elsewhere}},
+		"a MyWeb that is gone": {did: deleted, evidence: []string{orphan}},
+		"a MyWeb that must be there": {did: "a user created MyWeb orphan", evidence: []string{orphan},
+			want: `The operator logged: “mywebs.x.org "orphan" not found”`},
+		"its object":        {did: deleted, evidence: []string{mine, other, orphan, elsewhere}, want: "The operator logged: “it is lost”"},
+		"an object beside":  {did: deleted, evidence: []string{other, elsewhere}, want: "The operator logged: “it is late”"},
+		"without namespace": {did: deleted, evidence: []string{"x\tERROR\tIt is late", elsewhere}, want: "The operator logged: “It is late”"},
+	} {
+		v := Result{Did: test.did, Namespace: "behaviour-09-no-create-abcde", Evidence: test.evidence,
+			Reason: `expected that configmaps foreground is gone; but not within 20s: it is there`}
+		if got := logged(v, ""); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // TestTheHintsOfAnotherFailureBeginAnew: the same failure continues the ladder of hints, whatever its numbers are.
 func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 	c := newCourse(t)

@@ -18,9 +18,6 @@ func (c Course) Kept(e Exercise) loop.Kept {
 	return loop.KeptOf(c.Checks, shortID(e))
 }
 
-// mostOfLoop is how many lines of its loop a passed check prints, including the line above them.
-const mostOfLoop = 8
-
 // ofEachNamespace is the ConfigMap that the cluster creates in each namespace.
 const ofEachNamespace = "kube-root-ca.crt"
 
@@ -62,7 +59,7 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) 
 	if r.Passed() {
 		var text strings.Builder
 		p := loop.Printer{W: &text, Namespace: counts.Namespace}
-		for _, one := range loop.Essence(records, mostOfLoop-1) {
+		for _, one := range loop.Essence(records) {
 			err = errors.Join(err, p.Print(one))
 		}
 		err = errors.Join(err, p.Close())

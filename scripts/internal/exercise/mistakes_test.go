@@ -52,3 +52,27 @@ func TestAMistakeIsNamedByItsWords(t *testing.T) {
 		}
 	}
 }
+
+// TestAWriteThatChangesAFieldLacksNoComparison: of six writes, three changed the time in a message, and the API server
+// stored nothing for the others, which came within the same second.
+func TestAWriteThatChangesAFieldLacksNoComparison(t *testing.T) {
+	const same = "\n  09:57:45.217 update mywebs.operator.k8s-summit.org/status plain 200 20ms same"
+	const moved = "\n  09:57:45.239 update mywebs.operator.k8s-summit.org/status none 200 156ms moved"
+	for failure, want := range map[string]string{
+		"expected no write; but the operator sent 2 writes:" + same + same + "\nAfter that": "a write without a comparison",
+		"expected no write; but the operator sent 2 writes, and changed status.conditions[Available].message:" + moved + same +
+			"\nAfter that": "a write that differs each time",
+		"expected no write of configmaps; but the operator sent 2 writes:" + same + moved + "\nAfter that": "",
+	} {
+		name := ""
+		if some := recognise(mistakes, failure, ""); len(some) > 0 {
+			name = some[0].Name
+			if strings.Contains(failure, "changed") && !strings.Contains(some[0].Hint, "changes status.conditions[Available].message, although") {
+				t.Errorf("the hint is %q", some[0].Hint)
+			}
+		}
+		if name != want {
+			t.Errorf("%q, want %q: %s", name, want, failure)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (r Report) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
 	}
-	fmt.Fprintln(w, e.Sayf("The end of the loop of %s (make watch EX=%s replays all of it):", counting(r.Own, e).Check,
+	fmt.Fprintln(w, e.Sayf("From the loop of %s (make watch EX=%s replays all of it):", counting(r.Own, e).Check,
 		shortID(e)))
 	for _, line := range r.Loop {
 		fmt.Fprintf(w, "  %s\n", clock.ReplaceAllString(line, ""))

@@ -59,9 +59,18 @@ func wantNoDelete(t *suite.T, after int) {
 
 // wantNoWrite fails when the operator has written an object since a mark.
 func wantNoWrite(t *suite.T, after int) {
-	if writes := t.Writes(after); len(writes) > 0 {
-		t.Unexpected(writes, "expected no write; but the operator sent %s", suite.Count(len(writes), "write"))
+	writes := t.Writes(after)
+	if len(writes) == 0 {
+		return
 	}
+	const most = 3
+	sent, fields := suite.Count(len(writes), "write"), t.Fixture.Ledger.Fields(writes...)
+	if len(fields) == 0 {
+		t.Unexpected(writes, "expected no write; but the operator sent %s", sent)
+		return
+	}
+	t.Unexpected(writes, "expected no write; but the operator sent %s, and changed %s", sent,
+		strings.Join(fields[:min(len(fields), most)], ", "))
 }
 
 // wantNoPanic fails when the operator has printed a panic: in lines about the check's namespace, or in any line when

@@ -25,10 +25,12 @@ import (
 )
 
 // An act is what a user did, or the lab in the place of a user. resource is that of the changed object, if there is one.
-// n and mark are the newest record and the newest entry of the ledger before it.
+// n and mark are the newest record and the newest entry of the ledger before it. unowned says which owner the object
+// lacked, when it was deleted.
 type act struct {
 	text, resource string
 	n, mark        int
+	unowned        string
 }
 
 // Act notes what happens next, also in the loop. The outcome of a failed check has the last act before the failure.
@@ -43,7 +45,7 @@ func (t *T) ActOn(resource, format string, args ...any) {
 
 // begin makes a text the last act.
 func (t *T) begin(text, resource string) {
-	next := act{text, resource, t.Fixture.Ledger.Newest(), t.Mark()}
+	next := act{text: text, resource: resource, n: t.Fixture.Ledger.Newest(), mark: t.Mark()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.act, t.awaited = next, time.Now()
@@ -88,7 +90,7 @@ func (t *T) reactionTo(to act) string {
 	case len(requests) == 0 && event.N <= to.n:
 		return "After that, the operator got no event and sent no request."
 	case len(requests) == 0:
-		return "After that, the operator " + got
+		return strings.TrimRight("After that, the operator "+got+"\n"+to.unowned, "\n")
 	}
 	last := requests[len(requests)-1]
 	text := fmt.Sprintf("After that, the operator sent %d requests, the last: %s %s %s", len(requests), last.Verb,

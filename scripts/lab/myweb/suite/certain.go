@@ -3,6 +3,7 @@ package suite
 import (
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -69,6 +70,17 @@ func (t *T) waits() (last time.Time, waits bool) {
 	}
 	watches := !slices.Contains(slices.Collect(maps.Values(watched)), false)
 	return last, watches && !slices.Contains(slices.Collect(maps.Values(failed)), true)
+}
+
+// works reports whether the operator runs, needs a processor to go on, or waits for the answer to a request. A system that
+// does not show the states of threads shows only the requests.
+func (t *T) works() bool {
+	p := t.Operator.Process()
+	if p == nil || !p.Running() {
+		return false
+	}
+	isOpen := func(e ledger.Entry) bool { return e.Open && e.Verb != wire.Watch }
+	return runtime.GOOS == "linux" && !p.Asleep() || slices.ContainsFunc(t.Requests(0), isOpen)
 }
 
 // deciding matches the requests that show whether the operator waits: those of the check, and earlier ones for all

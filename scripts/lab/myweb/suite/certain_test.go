@@ -209,3 +209,49 @@ func TestWhatIsObserved(t *testing.T) {
 		}
 	}
 }
+
+// TestTheTimeOfAProgramThatWorks has a wait whose event comes late: while the operator worked, that was in time.
+func TestTheTimeOfAProgramThatWorks(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system does not show the states of threads")
+	}
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const within = time.Second
+	request := wire.Request{Verb: wire.Create, Resource: ConfigMaps, Namespace: "check", Name: "web"}
+	for name, test := range map[string]struct {
+		text, late string
+		open       bool
+	}{
+		"it needs a processor":      {text: "while :; do :; done"},
+		"it waits for an answer":    {text: "exec sleep 300", open: true},
+		"it waits for a timer only": {text: "exec sleep 300", late: "expected that it is there; but not within"},
+	} {
+		p := program(t, test.text)
+		o := outcomeOf(t, time.Minute, func(c *T) {
+			c.Operator.Began(p)
+			for strings.HasPrefix(test.text, "exec") && !p.Asleep() {
+				c.Pause(fixture.Poll)
+			}
+			if test.open {
+				c.Fixture.Ledger.Begin("lab", request, nil)
+			}
+			begin := time.Now()
+			isThere := func() error {
+				if time.Since(begin) < 5*within {
+					return errors.New("it is not")
+				}
+				return nil
+			}
+			c.Eventually("it is there", within, isThere)
+			c.Fixture.Kube, c.Operator.patience = kube, within/10 // it does not answer: the check sees no rollout
+			begin = time.Now()
+			c.Reaction("it is there", time.Minute, isThere)
+		})
+		if !strings.HasPrefix(o.Reason, test.late) || (o.Reason == "") != (test.late == "") {
+			t.Errorf("%s: %s", name, o.Reason)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -220,6 +222,38 @@ func TestWhatFollowedAnAct(t *testing.T) {
 		})
 		if o.Did != "a user deleted ConfigMap web" || o.Reaction != want {
 			t.Errorf("%s: %s, want %s", o.Did, o.Reaction, want)
+		}
+	}
+}
+
+// TestTheOwnerThatADeletedChildLacked has a child with its owner, one without, and one whose owner is not its controller.
+func TestTheOwnerThatADeletedChildLacked(t *testing.T) {
+	const event = "After that, the operator got the event ConfigMap web DELETED and sent no request."
+	for owners, want := range map[string]string{
+		"": event + "\nThe deleted ConfigMap web had no owner reference.",
+		`{"kind": "MyWeb", "name": "web", "uid": "u"}`: event +
+			"\nThe deleted ConfigMap web had an owner reference, but no owner was its controller.",
+		`{"kind": "MyWeb", "name": "web", "uid": "u", "controller": true}`: event,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "ownerReferences": [%s]}}`, owners)
+		}))
+		defer server.Close()
+		client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := outcomeOf(t, time.Minute, func(t *T) {
+			t.Fixture.Dynamic = client
+			t.Remove(ConfigMaps, "web")
+			l := t.Fixture.Ledger
+			l.Deliver(l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: ConfigMaps}, nil),
+				[]wire.Event{{Type: "DELETED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check", Name: "web"}}})
+			t.Errorf("it is not back")
+		})
+		if o.Reaction != want {
+			t.Errorf("owners [%s]: %q, want %q", owners, o.Reaction, want)
 		}
 	}
 }

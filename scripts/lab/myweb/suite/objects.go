@@ -107,10 +107,27 @@ func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
 		options.PropagationPolicy = &how[0]
 	}
 	text := fmt.Sprintf("a user deleted %s %s", KindOf[resource], name)
+	unowned := t.unowned(resource, name)
 	_, err := t.asUser(text, wire.Delete, resource, name, func() (*unstructured.Unstructured, error) {
 		return nil, t.Objects(resource).Delete(t.ctx, name, options)
 	})
+	t.mu.Lock()
+	t.act.unowned = unowned
+	t.mu.Unlock()
 	t.Must(err, "delete "+resource+" "+name)
+}
+
+// unowned says which owner a child lacks. An operator that watches its children by their controller does not react to
+// the deletion of such a child.
+func (t *T) unowned(resource, name string) string {
+	child, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+	switch {
+	case err != nil || resource == Resource || metav1.GetControllerOf(child) != nil:
+		return ""
+	case len(child.GetOwnerReferences()) == 0:
+		return fmt.Sprintf("The deleted %s %s had no owner reference.", KindOf[resource], name)
+	}
+	return fmt.Sprintf("The deleted %s %s had an owner reference, but no owner was its controller.", KindOf[resource], name)
 }
 
 // AwaitGone returns when an object is gone.

@@ -1,0 +1,70 @@
+package exercise
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/internal/translation"
+)
+
+// logged returns a sentence with the last error that the operator logged about the object of a failure, or else with the
+// last error that may belong to the check. It is empty when there is none, or when the outcome already has its words.
+func logged(v Result, happened string) string {
+	const most = 120
+	lines := slices.DeleteFunc(slices.Clone(v.Evidence), func(line string) bool {
+		_, ok := outcome.LoggedError(line)
+		return !ok || isOfAnother(line, v)
+	})
+	if len(lines) == 0 {
+		return ""
+	}
+	line := lines[len(lines)-1]
+	for _, about := range lines {
+		if isAboutObject(about, v) {
+			line = about
+		}
+	}
+	text, _ := outcome.LoggedError(line)
+	if v.Namespace != "" {
+		text = strings.ReplaceAll(text, v.Namespace+"/", "")
+	}
+	if strings.Contains(happened, text[strings.LastIndex(text, ": ")+1:]) {
+		return ""
+	}
+	if short := []rune(text); len(short) > most {
+		text = string(short[:most-1]) + "…"
+	}
+	return fmt.Sprintf(translation.Mark("The operator logged: “%s”"), text)
+}
+
+var (
+	// ofCheck matches the namespace of a check: checks share one operator and its log.
+	ofCheck = regexp.MustCompile(`\b(?:survey|(?:behaviour|fault|stage)-[a-z0-9-]+)-[a-z0-9]{5}\b`)
+	// webIsGone is an error that follows from the deletion of a MyWeb, and deletesWebs an experiment that deletes one.
+	webIsGone   = regexp.MustCompile(`(?i)\bmywebs?\S* \\*"[^"\\]+\\*" not found`)
+	deletesWebs = regexp.MustCompile(`deleted MyWeb|MyWeb\b.* deleted`)
+	// nameInLog is the field that controller-runtime adds for the name of the object.
+	nameInLog = regexp.MustCompile(`"name": ?"([^"]+)"`)
+)
+
+// isOfAnother reports whether a line of a log is about another check, or about a MyWeb that the check deleted.
+func isOfAnother(line string, v Result) bool {
+	namespaces := ofCheck.FindAllString(line, -1)
+	if len(namespaces) > 0 && !slices.Contains(namespaces, v.Namespace) {
+		return true
+	}
+	return webIsGone.MatchString(line) && deletesWebs.MatchString(v.Did+"\n"+v.Title)
+}
+
+// isAboutObject reports whether a line of a log is about an object that a failure names.
+func isAboutObject(line string, v Result) bool {
+	name := nameInLog.FindStringSubmatch(line)
+	if name == nil {
+		return false
+	}
+	words := strings.FieldsFunc(v.Did+" "+v.Reason, func(r rune) bool { return strings.ContainsRune(" \n\",.:;", r) })
+	return slices.Contains(words, name[1])
+}
