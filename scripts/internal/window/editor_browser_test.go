@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
@@ -179,6 +180,61 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 		t.Errorf("the place of the hint is at line %d", line)
 	}
 	do(t, ctx, typeCode("// fixed"), ctrl("s"), chromedp.WaitNotPresent(".editor .cm-lint-marker"))
+}
+
+// TestAReaderChoosesTheFile: a choice above the editor leads to each file that the exercise gives to its reader, and a new
+// verdict leads to the file with the error. The specification is only read.
+func TestAReaderChoosesTheFile(t *testing.T) {
+	f := start(t)
+	folder := filepath.Join(f.root, "work/capstone")
+	for name, text := range map[string]string{"main.go": "package main\n", "types.go": "package main // types\n",
+		"specification.yaml": specification.Example, "../.state.yaml": "current: capstone\nbegun: {capstone: capstone}\n"} {
+		testkit.Write(t, filepath.Join(folder, name), text)
+	}
+	types := filepath.Join(folder, "types.go")
+	ctx := f.browser(t)
+	const names, entry = ".editor select", `//li/button[contains(., "An operator for your own kind")]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(entry), chromedp.Click(entry), chromedp.WaitVisible(codeText))
+	choose := func(name string) {
+		t.Helper()
+		do(t, ctx, chromedp.SetValue(names, name), chromedp.Evaluate(
+			`document.querySelector(".editor select").dispatchEvent(new Event("change")); 0`, nil),
+			chromedp.WaitVisible(fmt.Sprintf(`.cm-content[aria-label="work/capstone/%s"]`, name)))
+	}
+	do(t, ctx, typeCode("// main"))
+	choose("types.go")
+	says(t, ctx, names, "main.go: Not saved yet.")
+	do(t, ctx, typeCode("// mine"), ctrl("s"))
+	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine" })
+	says(t, ctx, codeStatus, "Saved.")
+	testkit.Write(t, types, "package main // other\n")
+	says(t, ctx, codeStatus, "Another program has changed the file.")
+	do(t, ctx, chromedp.Focus(codeText), ctrl("z"), ctrl("s"))
+	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine" })
+	choose("main.go")
+	says(t, ctx, codeText, "// main")
+	says(t, ctx, codeStatus, "Not saved yet.")
+	if is := testkit.Read(t, filepath.Join(folder, "main.go")); is != "package main\n" {
+		t.Errorf("main.go is %q", is)
+	}
+
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Report{
+		Compile: errors.New("it does not compile:\nwork/capstone/types.go:2:1: undefined: mine")}))
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(`.cm-content[aria-label="work/capstone/types.go"]`))
+	if line := markedLine(t, ctx, "error"); line != 2 {
+		t.Errorf("the error is at line %d", line)
+	}
+	choose("main.go") // and it stays
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(`.cm-content[aria-label="work/capstone/main.go"]`),
+		chromedp.WaitNotPresent(".editor .cm-lint-marker"))
+	says(t, ctx, ".beside label", "read-only")
+	var read string
+	do(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll(".beside option")].map(o => o.value).join(" ")`, &read))
+	if read != " work/capstone/specification.yaml work/capstone/types.go" {
+		t.Errorf("beside it are %q", read)
+	}
 }
 
 func TestUndoSurvivesAReload(t *testing.T) {

@@ -9,7 +9,7 @@ import { Editor, readOnly } from "./editor.js";
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
 /** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string,
- *    afterHint: string, address: string, places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
+ *    afterHint: string, files: import("./editor.js").File[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
 
@@ -83,7 +83,7 @@ export class Exercises {
     this.buttons = element("section", { class: "buttons", "aria-label": t("Buttons") });
     this.results = element("div");
     const code = element("section", { class: "editor", "aria-label": t("The file") });
-    this.editor = new Editor(code, (check) => this.saved(check));
+    this.editor = new Editor(code, (check) => this.saved(check), () => this.showBeside());
     this.checksOnSave = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox",
       change: () => localStorage.setItem("check on save", this.checksOnSave.checked ? "yes" : "") }));
     this.checksOnSave.checked = localStorage.getItem("check on save") === "yes";
@@ -128,7 +128,6 @@ export class Exercises {
     }
     this.results.replaceChildren(this.result(task, progress));
     this.below.replaceChildren(this.commands(task), this.all(progress));
-    this.showBeside(task);
     if (focused && document.activeElement === document.body) {
       [...this.place.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
     }
@@ -216,22 +215,24 @@ export class Exercises {
     return element("button", { type: "button", click: () => this.act(id, action.target) }, action.name);
   }
 
-  /**
-   * Lists the files that a reader may read beside the file.
-   * @param {Task} task
-   */
-  showBeside(task) {
-    const files = task.begun ? task.beside ?? {} : {};
-    const names = Object.keys(files).sort();
-    const listed = names.join("\n");
+  /** Lists the files that a reader may read beside the open file. */
+  showBeside() {
+    const { task, path } = this.editor;
+    const files = { ...(task?.begun ? task.beside : {}) };
+    delete files[path];
+    const listed = JSON.stringify(files);
     if (this.beside.dataset.files === listed) return;
     this.beside.dataset.files = listed;
+    const names = Object.keys(files).sort();
+    const last = this.beside.querySelector("select")?.value ?? "";
     const place = element("div");
-    const choice = element("select", { change: () => {
-      const path = /** @type {HTMLSelectElement} */ (choice).value;
-      place.replaceChildren(...(path ? [readOnly(path, files[path]).dom] : []));
-    } }, element("option", { value: "" }, t("none")), ...names.map((name) => element("option", { value: name }, name)));
-    this.beside.replaceChildren(...(names.length > 0 ? [element("label", {}, t("Read beside it:"), " ", choice), place] : []));
+    const choice = /** @type {HTMLSelectElement} */ (element("select", { change: () => draw() },
+      element("option", { value: "" }, t("none")), ...names.map((name) => element("option", { value: name }, name))));
+    const draw = () => place.replaceChildren(...(choice.value ? [readOnly(choice.value, files[choice.value]).dom] : []));
+    if (last in files) choice.value = last;
+    draw();
+    this.beside.replaceChildren(...(names.length > 0
+      ? [element("label", {}, t("Read beside it (read-only):"), " ", choice), place] : []));
   }
 
   /** @param {Progress} progress */
