@@ -517,6 +517,42 @@ func TestTheLastHintSaysSo(t *testing.T) {
 	says(t, ctx, hint, "That was the last hint; make solution shows a diff.")
 }
 
+// Each text of make hint stands in the panel: also that of the capstone, and after an error of the compiler.
+func TestEachHintIsInThePanel(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	doesNotCompile := exercise.Report{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: x")}
+	for _, test := range []struct {
+		id     string
+		report exercise.Report
+		want   string
+	}{
+		{"04.1", isBack, "A nudge:"},
+		{"04.1", doesNotCompile, "Open work/04-x/main.go at line 4"},
+		{"04.1", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}, "it needs no hint"},
+		{"capstone", isBack, "A nudge:"},
+	} {
+		e, err := exercise.Find(f.Course.All, test.id)
+		testkit.Must(t, err)
+		testkit.Must(t, f.Course.GoOn(e))
+		s, err := f.Course.State()
+		testkit.Must(t, err)
+		testkit.Must(t, f.Course.Judged(e, s, "", test.report))
+		var task Task
+		f.getJSON(t, "/exercises/"+test.id, &task)
+		if task.Hint != "" {
+			t.Errorf("%s has the hint %q before one was asked for", test.id, task.Hint)
+		}
+		s, err = f.Course.State()
+		testkit.Must(t, err)
+		s.Hints++
+		testkit.Must(t, f.Course.SetState(s))
+		if f.getJSON(t, "/exercises/"+test.id, &task); !strings.Contains(task.Hint, test.want) {
+			t.Errorf("%s has the hint %q, want %q", test.id, task.Hint, test.want)
+		}
+	}
+}
+
 // The card of a failure leads to the requests and the log lines.
 func TestAllDetailsOfACardAreOneClickAway(t *testing.T) {
 	f := start(t)

@@ -109,12 +109,7 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " ")}
 	if state.Current == e.ID {
 		task.Card = e.Card(state.Card)
-		if state.Hints > 0 && e.ID != exercise.CapstoneID {
-			shown := state
-			shown.Hints-- // the last one that was shown
-			hint, last := s.Course.Hint(e, shown)
-			task.Hint, task.AfterHint = hint, e.AfterHint(last)
-		}
+		task.Hint, task.AfterHint = s.Course.ShownHint(e, state)
 	}
 	all := s.lastChecks()
 	if at := slices.IndexFunc(all, func(v LastCheck) bool { return v.Exercise == e.ID }); at >= 0 {
