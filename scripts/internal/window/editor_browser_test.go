@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -391,6 +392,23 @@ func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 	if strings.Contains(above, "done") {
 		t.Errorf("above the card of a failure stands %q", above)
 	}
+}
+
+// While a check runs, and when it was refused, the card and the hint of the check before are dimmed.
+func TestARefusedCheckNamesTheTab(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@until test -e end; do sleep 0.05; done; false\n")
+	s := f.fails(t, isBack)
+	s.Hints = 1
+	testkit.Must(t, f.Course.SetState(s))
+	ctx := f.editor(t)
+	check := chromedp.Click(`//button[text()="Check"]`)
+	const old = `document.querySelectorAll("#panel-exercises .card.old").length === 2`
+	do(t, ctx, chromedp.WaitVisible(`[aria-label="The last hint"]`), check, chromedp.Poll(old, nil), check)
+	says(t, ctx, "#panel-exercises .verdict", "Something runs in the tab Commands: wait for it, or press Ctrl-C there.")
+	do(t, ctx, chromedp.Poll(old, nil, chromedp.WithPollingTimeout(10*time.Second)))
+	testkit.Write(t, filepath.Join(f.root, "end"), "")
+	do(t, ctx, chromedp.WaitNotPresent("#panel-exercises .card.old"))
 }
 
 func TestTheCardCountsTheOtherFailures(t *testing.T) {

@@ -42,7 +42,7 @@ const commandOf = (id, target) => `make ${target} EX=${id}${language}`;
 
 /**
  * @param {Card} card
- * @param {boolean} old whether another check runs
+ * @param {boolean} old whether another check runs, or was refused
  * @returns {HTMLElement}
  */
 function cardOf(card, old) {
@@ -157,16 +157,16 @@ export class Exercises {
     const state = this.states.get(task.id);
     // The card of this run has more words than the code with which its command ended.
     const judged = task.card && Date.parse(task.card.time) > (this.began.get(task.id) ?? Infinity);
-    const isRunning = state?.is === "running" || state?.is === "moved";
+    const isOld = ["running", "moved", "refused"].includes(state?.is ?? "");
     // The end of a hint needs no state beside the card of a check.
     if (state && !(state.is === "done" && task.card)) {
       showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
     }
     const next = progress.exercises.find((one) => one.id === progress.next);
     const section = element("section", { "aria-label": t("The result") }, verdict,
-      task.card ? cardOf(task.card, isRunning && !judged) : "");
+      task.card ? cardOf(task.card, isOld && !judged) : "");
     if (task.hint) {
-      section.append(element("section", { class: "card", "aria-label": t("The last hint") },
+      section.append(element("section", { class: isOld ? "card old" : "card", "aria-label": t("The last hint") },
         element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)), element("p", {}, ...prose(task.afterHint))));
     }
     const isCompiled = !task.card || task.card.passed || task.card.check;
