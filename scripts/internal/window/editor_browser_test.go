@@ -358,6 +358,38 @@ func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	}
 }
 
+// An exercise that was passed before says where the files are now, and why it has no editor.
+func TestAnEarlierExerciseSaysWhereTheFilesAre(t *testing.T) {
+	f := start(t)
+	f.sayMore()
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.GoOn(f.Course.All[1]))
+	ctx := f.editor(t)
+	const earlier = `//li/button[contains(., "04.1 ")]`
+	do(t, ctx, chromedp.WaitVisible(earlier), chromedp.Click(earlier))
+	says(t, ctx, `[aria-label="The exercise"]`, "There is no editor here: your program is at 04.2 now. Begin puts the starter of 04.1 there")
+}
+
+func TestSavedIsInView(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, f.code(), strings.Repeat("// a long file\n", 99))
+	ctx := f.editor(t)
+	var inView bool
+	do(t, ctx, chromedp.EmulateViewport(1280, 500), chromedp.Focus(codeText), ctrl(kb.Home), chromedp.KeyEvent("x"), ctrl("s"))
+	says(t, ctx, codeStatus, "Saved.")
+	do(t, ctx, chromedp.Evaluate(`(() => {
+		document.querySelector("#panel-exercises").scrollTop = 0;
+		const at = document.querySelector('.editor .bar [role="status"]').getBoundingClientRect();
+		const save = document.querySelector(".editor .bar button").getBoundingClientRect();
+		return at.bottom <= innerHeight && Math.abs(at.top - save.top) < 20 && document.elementFromPoint(at.x + 5, at.y + 5).textContent === "Saved.";
+	})()`, &inView))
+	if !inView {
+		t.Error("Saved. is not in view beside the button")
+	}
+}
+
 // While a check runs, the card of the check before is dimmed; then the card comes into view. The buttons keep their place.
 func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 	f := start(t)

@@ -52,6 +52,8 @@ type Task struct {
 	Editor string `json:"editor"`
 	// Program is the command that runs the reader's program, empty when the exercise is not about a program.
 	Program string `json:"program"`
+	// InFolder is the exercise to which the files in the folder belong.
+	InFolder string `json:"inFolder"`
 	// Files are the files to edit, the main file first.
 	Files []File `json:"files"`
 	// Beside has files that help to understand the main file, by their paths, and the files to edit.
@@ -106,7 +108,8 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	}
 	said := s.speaking(r).exercises
 	e = e.In(said)
-	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " ")}
+	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " "),
+		InFolder: state.InFolder(e)}
 	if state.Current == e.ID {
 		task.Card = e.Card(state.Card)
 		task.Hint, task.AfterHint = s.Course.ShownHint(e, state)

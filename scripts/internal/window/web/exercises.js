@@ -8,7 +8,7 @@ import { Editor, readOnly } from "./editor.js";
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
-/** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string,
+/** @typedef {One & {story: string, path: string, inFolder: string, difference: string, editor: string, program: string, hint: string,
  *    afterHint: string, files: import("./editor.js").File[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
@@ -143,6 +143,9 @@ export class Exercises {
       element("p", { class: "note" }, t("{1} minutes", task.minutes), " · ",
         task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun")),
       element("p", { class: "story" }, ...prose(task.story)),
+      ...(task.passed && !task.begun && task.inFolder ? [element("p", { class: "note" },
+        t("There is no editor here: your program is at {1} now. Begin puts the starter of {2} there again, and saves your files first.",
+          task.inFolder, task.id))] : []),
       element("p", {}, copy, " ", ...(task.editor ? [open, " "] : []),
         element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)));
   }
