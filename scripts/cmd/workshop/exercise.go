@@ -460,20 +460,15 @@ func hintCommand() *cobra.Command {
 			if s.Current != e.ID {
 				s = exercise.State{} // the last check was of another exercise
 			}
-			text, ok := c.NoHint(e.Exercise, s)
-			if ok {
-				outcome.Wrap(os.Stdout, "", text)
-				return nil
+			s.Hints++
+			text, after := c.ShownHint(e.Exercise, s)
+			if _, isNone := c.NoHint(e.Exercise, s); e.bug != nil && !isNone {
+				var last bool
+				text, last = e.bug.Hint(s.Hints - 1)
+				after = e.AfterHint(last)
 			}
-			var last bool
-			if e.bug != nil {
-				text, last = e.bug.Hint(s.Hints)
-			} else {
-				text, last = c.Hint(e.Exercise, s)
-			}
-			e.PrintHint(os.Stdout, text, last)
+			exercise.PrintHint(os.Stdout, text, after)
 			if s.Current == e.ID {
-				s.Hints++
 				return c.SetState(s)
 			}
 			return nil

@@ -170,7 +170,7 @@ func TestOutputFits(t *testing.T) {
 			e.PrintStory(&out)
 			for n := range 3 {
 				text, last := c.Hint(e, State{Hints: n})
-				e.PrintHint(&out, text, last)
+				PrintHint(&out, text, e.AfterHint(last))
 			}
 		}
 	}

@@ -25,6 +25,19 @@ func (c Course) Hint(e Exercise, s State) (text string, last bool) {
 	return strings.TrimSpace(hints[n]), n == len(hints)-1
 }
 
+// ShownHint returns the hint that was shown last, or what replaced it, and what follows it.
+func (c Course) ShownHint(e Exercise, s State) (text, after string) {
+	if s.Hints == 0 {
+		return "", ""
+	}
+	if text, ok := c.NoHint(e, s); ok {
+		return text, ""
+	}
+	s.Hints--
+	text, last := c.Hint(e, s)
+	return text, e.AfterHint(last)
+}
+
 // named returns the known wrong answer with a name. Its hint has the words of a failure.
 func (e Exercise) named(name, failure string) (Wrong, bool) {
 	for _, w := range slices.Concat(e.Wrong, inLanguage(e.said, mistakes)) {

@@ -1,9 +1,11 @@
 package exercise
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,8 +46,24 @@ func (c Course) Places(e Exercise, s State, text string) (all []Place) {
 	return []Place{{Line: 1 + strings.Count(text[:at[0][0]], "\n")}}
 }
 
-// Beside returns the files that help to understand the reader's file: the other files of its folder, and the packages of
-// the chapter that it or its solution imports. The names are paths in the checkout.
+// Edited returns the files that a reader edits, by their names in the folder of the exercise: the main file, then the
+// others of its kind with which the exercise began.
+func (c Course) Edited(e Exercise) ([]string, error) {
+	if e.ID == CapstoneID { // its specification may have a mistake
+		return []string{e.File, "types.go"}, nil
+	}
+	files, err := c.First(e)
+	names := []string{e.File}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name != e.File && filepath.Ext(name) == filepath.Ext(e.File) && !e.isGenerated(name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// Beside returns the files that help to understand the reader's file: the files of its folder, and the packages of the
+// chapter that it or its solution imports. The names are paths in the checkout.
 func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 	mine, err := w.Written(e)
 	if err != nil {
@@ -53,9 +71,7 @@ func (w Workspace) Beside(e Exercise, text string) (map[string]string, error) {
 	}
 	all := map[string]string{}
 	for name, data := range mine {
-		if name != e.File {
-			all[filepath.Join("work", e.folder(), name)] = string(data)
-		}
+		all[filepath.Join("work", e.folder(), name)] = string(data)
 	}
 	mod, err := os.ReadFile(filepath.Join(w.Root, e.Chapter, "go.mod"))
 	if err != nil {

@@ -188,10 +188,12 @@ func (e Exercise) RunCommands() []string {
 		"kubectl apply -f " + e.Chapter + "/config/samples/myweb.yaml", "(cd " + filepath.Dir(e.Path()) + " && go run .)"}
 }
 
-// PrintHint writes a hint, and whether more hints follow.
-func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
+// PrintHint writes a hint, and what follows it.
+func PrintHint(w io.Writer, text, after string) {
 	outcome.Wrap(w, "", text)
-	fmt.Fprintln(w, e.AfterHint(last))
+	if after != "" {
+		fmt.Fprintln(w, after)
+	}
 }
 
 // AfterHint says what follows a hint.

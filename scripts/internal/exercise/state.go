@@ -74,7 +74,10 @@ func (w Workspace) SetState(s State) error {
 }
 
 // HasBegun reports whether the files in the folder of an exercise belong to it.
-func (s State) HasBegun(e Exercise) bool { return s.Begun[e.folder()] == e.ID }
+func (s State) HasBegun(e Exercise) bool { return s.InFolder(e) == e.ID }
+
+// InFolder returns the exercise to which the files in the folder of an exercise belong; empty when there are none.
+func (s State) InFolder(e Exercise) string { return s.Begun[e.folder()] }
 
 // Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {

@@ -137,12 +137,30 @@ func TestTheFilesBesideAFile(t *testing.T) {
 	e.Solution = "stages/2" // its story may need a file before the reader imports it
 	files, err := c.Beside(e, testkit.Read(t, path))
 	testkit.Must(t, err)
-	want := map[string]string{"work/04-x/other.go": "package main\n", "04-x/api/v1/types.go": "package v1\n",
+	want := map[string]string{"work/04-x/main.go": testkit.Read(t, path), "work/04-x/other.go": "package main\n", "04-x/api/v1/types.go": "package v1\n",
 		"04-x/internal/status.go": "package internal\n"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Error(diff)
 	}
-	if files, err := c.Beside(e, strings.Repeat("{", 9)); err != nil || len(files) != 2 {
+	if files, err := c.Beside(e, strings.Repeat("{", 9)); err != nil || len(files) != 3 {
 		t.Errorf("of a text that is no Go: %v %v", files, err)
+	}
+}
+
+// TestTheFilesThatAReaderEdits: an exercise gives them, and the reader's other files and what a generator makes are not
+// among them. A specification with a mistake does not matter.
+func TestTheFilesThatAReaderEdits(t *testing.T) {
+	c := newCourse(t)
+	for id, want := range map[string][]string{"capstone": {"main.go", "types.go"}, "01.2": {"crd.yaml"},
+		"02.1": {"doc.go", "types.go"}, "04.3": {"main.go"}, "04.15": {"main.go", "types.go"}} {
+		e, err := Find(c.All, id)
+		testkit.Must(t, err)
+		testkit.Write(t, filepath.Join(c.Dir(e), "specification.yaml"), "kind: 7\n")
+		testkit.Write(t, filepath.Join(c.Dir(e), "other.go"), "package main\n")
+		got, err := c.Edited(e)
+		testkit.Must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", id, diff)
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package window
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/page"
@@ -22,9 +24,29 @@ func (s *Server) begun(w http.ResponseWriter, r *http.Request) (exercise.Exercis
 	return e, ok
 }
 
+// edited returns the exercise of a request, with the file that the request names. It is a file that the exercise gives to
+// its reader to edit.
+func (s *Server) edited(w http.ResponseWriter, r *http.Request) (exercise.Exercise, bool) {
+	e, ok := s.begun(w, r)
+	if !ok {
+		return e, false
+	}
+	names, err := s.Course.Edited(e)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return e, false
+	}
+	e.File = cmp.Or(r.URL.Query().Get("name"), e.File)
+	if !slices.Contains(names, e.File) {
+		http.Error(w, "The exercise has no such file to edit.", http.StatusNotFound)
+		return e, false
+	}
+	return e, true
+}
+
 // readText answers with the file that a reader edits, unless the tab knows this version.
 func (s *Server) readText(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.begun(w, r)
+	e, ok := s.edited(w, r)
 	if !ok {
 		return
 	}
@@ -42,7 +64,7 @@ func (s *Server) readText(w http.ResponseWriter, r *http.Request) {
 // writeText replaces the file, when the file is still the version of which the tab knows. Otherwise it answers with the
 // present text.
 func (s *Server) writeText(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.begun(w, r)
+	e, ok := s.edited(w, r)
 	if !ok {
 		return
 	}
@@ -64,7 +86,7 @@ func (s *Server) writeText(w http.ResponseWriter, r *http.Request) {
 
 // compareText answers with the difference between the file and the text of a tab.
 func (s *Server) compareText(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.begun(w, r)
+	e, ok := s.edited(w, r)
 	if !ok {
 		return
 	}

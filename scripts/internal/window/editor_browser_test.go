@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
@@ -181,6 +183,61 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 	do(t, ctx, typeCode("// fixed"), ctrl("s"), chromedp.WaitNotPresent(".editor .cm-lint-marker"))
 }
 
+// TestAReaderChoosesTheFile: a choice above the editor leads to each file that the exercise gives to its reader, and a new
+// verdict leads to the file with the error. The specification is only read.
+func TestAReaderChoosesTheFile(t *testing.T) {
+	f := start(t)
+	folder := filepath.Join(f.root, "work/capstone")
+	for name, text := range map[string]string{"main.go": "package main\n", "types.go": "package main // types\n",
+		"specification.yaml": specification.Example, "../.state.yaml": "current: capstone\nbegun: {capstone: capstone}\n"} {
+		testkit.Write(t, filepath.Join(folder, name), text)
+	}
+	types := filepath.Join(folder, "types.go")
+	ctx := f.browser(t)
+	const names, entry = ".editor select", `//li/button[contains(., "An operator for your own kind")]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(entry), chromedp.Click(entry), chromedp.WaitVisible(codeText))
+	choose := func(name string) {
+		t.Helper()
+		do(t, ctx, chromedp.SetValue(names, name), chromedp.Evaluate(
+			`document.querySelector(".editor select").dispatchEvent(new Event("change")); 0`, nil),
+			chromedp.WaitVisible(fmt.Sprintf(`.cm-content[aria-label="work/capstone/%s"]`, name)))
+	}
+	do(t, ctx, typeCode("// main"))
+	choose("types.go")
+	says(t, ctx, names, "main.go: Not saved yet.")
+	do(t, ctx, typeCode("// mine"), ctrl("s"))
+	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine" })
+	says(t, ctx, codeStatus, "Saved.")
+	testkit.Write(t, types, "package main // other\n")
+	says(t, ctx, codeStatus, "Another program has changed the file.")
+	do(t, ctx, chromedp.Focus(codeText), ctrl("z"), ctrl("s"))
+	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine" })
+	choose("main.go")
+	says(t, ctx, codeText, "// main")
+	says(t, ctx, codeStatus, "Not saved yet.")
+	if is := testkit.Read(t, filepath.Join(folder, "main.go")); is != "package main\n" {
+		t.Errorf("main.go is %q", is)
+	}
+
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Report{
+		Compile: errors.New("it does not compile:\nwork/capstone/types.go:2:1: undefined: mine")}))
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(`.cm-content[aria-label="work/capstone/types.go"]`))
+	if line := markedLine(t, ctx, "error"); line != 2 {
+		t.Errorf("the error is at line %d", line)
+	}
+	choose("main.go") // and it stays
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(`.cm-content[aria-label="work/capstone/main.go"]`),
+		chromedp.WaitNotPresent(".editor .cm-lint-marker"))
+	says(t, ctx, ".beside label", "read-only")
+	var read string
+	do(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll(".beside option")].map(o => o.value).join(" ")`, &read))
+	if read != " work/capstone/specification.yaml work/capstone/types.go" {
+		t.Errorf("beside it are %q", read)
+	}
+}
+
 func TestUndoSurvivesAReload(t *testing.T) {
 	f := start(t)
 	ctx := f.editor(t)
@@ -301,6 +358,38 @@ func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	}
 }
 
+// An exercise that was passed before says where the files are now, and why it has no editor.
+func TestAnEarlierExerciseSaysWhereTheFilesAre(t *testing.T) {
+	f := start(t)
+	f.sayMore()
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.GoOn(f.Course.All[1]))
+	ctx := f.editor(t)
+	const earlier = `//li/button[contains(., "04.1 ")]`
+	do(t, ctx, chromedp.WaitVisible(earlier), chromedp.Click(earlier))
+	says(t, ctx, `[aria-label="The exercise"]`, "There is no editor here: your program is at 04.2 now. Begin puts the starter of 04.1 there")
+}
+
+func TestSavedIsInView(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, f.code(), strings.Repeat("// a long file\n", 99))
+	ctx := f.editor(t)
+	var inView bool
+	do(t, ctx, chromedp.EmulateViewport(1280, 500), chromedp.Focus(codeText), ctrl(kb.Home), chromedp.KeyEvent("x"), ctrl("s"))
+	says(t, ctx, codeStatus, "Saved.")
+	do(t, ctx, chromedp.Evaluate(`(() => {
+		document.querySelector("#panel-exercises").scrollTop = 0;
+		const at = document.querySelector('.editor .bar [role="status"]').getBoundingClientRect();
+		const save = document.querySelector(".editor .bar button").getBoundingClientRect();
+		return at.bottom <= innerHeight && Math.abs(at.top - save.top) < 20 && document.elementFromPoint(at.x + 5, at.y + 5).textContent === "Saved.";
+	})()`, &inView))
+	if !inView {
+		t.Error("Saved. is not in view beside the button")
+	}
+}
+
 // While a check runs, the card of the check before is dimmed; then the card comes into view. The buttons keep their place.
 func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 	f := start(t)
@@ -335,6 +424,23 @@ func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 	if strings.Contains(above, "done") {
 		t.Errorf("above the card of a failure stands %q", above)
 	}
+}
+
+// While a check runs, and when it was refused, the card and the hint of the check before are dimmed.
+func TestARefusedCheckNamesTheTab(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@until test -e end; do sleep 0.05; done; false\n")
+	s := f.fails(t, isBack)
+	s.Hints = 1
+	testkit.Must(t, f.Course.SetState(s))
+	ctx := f.editor(t)
+	check := chromedp.Click(`//button[text()="Check"]`)
+	const old = `document.querySelectorAll("#panel-exercises .card.old").length === 2`
+	do(t, ctx, chromedp.WaitVisible(`[aria-label="The last hint"]`), check, chromedp.Poll(old, nil), check)
+	says(t, ctx, "#panel-exercises .verdict", "Something runs in the tab Commands: wait for it, or press Ctrl-C there.")
+	do(t, ctx, chromedp.Poll(old, nil, chromedp.WithPollingTimeout(10*time.Second)))
+	testkit.Write(t, filepath.Join(f.root, "end"), "")
+	do(t, ctx, chromedp.WaitNotPresent("#panel-exercises .card.old"))
 }
 
 func TestTheCardCountsTheOtherFailures(t *testing.T) {
@@ -459,6 +565,42 @@ func TestTheLastHintSaysSo(t *testing.T) {
 	testkit.Must(t, f.Course.SetState(s))
 	do(t, ctx, chromedp.Click("#tab-exercises"))
 	says(t, ctx, hint, "That was the last hint; make solution shows a diff.")
+}
+
+// Each text of make hint stands in the panel: also that of the capstone, and after an error of the compiler.
+func TestEachHintIsInThePanel(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	doesNotCompile := exercise.Report{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: x")}
+	for _, test := range []struct {
+		id     string
+		report exercise.Report
+		want   string
+	}{
+		{"04.1", isBack, "A nudge:"},
+		{"04.1", doesNotCompile, "Open work/04-x/main.go at line 4"},
+		{"04.1", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}, "it needs no hint"},
+		{"capstone", isBack, "A nudge:"},
+	} {
+		e, err := exercise.Find(f.Course.All, test.id)
+		testkit.Must(t, err)
+		testkit.Must(t, f.Course.GoOn(e))
+		s, err := f.Course.State()
+		testkit.Must(t, err)
+		testkit.Must(t, f.Course.Judged(e, s, "", test.report))
+		var task Task
+		f.getJSON(t, "/exercises/"+test.id, &task)
+		if task.Hint != "" {
+			t.Errorf("%s has the hint %q before one was asked for", test.id, task.Hint)
+		}
+		s, err = f.Course.State()
+		testkit.Must(t, err)
+		s.Hints++
+		testkit.Must(t, f.Course.SetState(s))
+		if f.getJSON(t, "/exercises/"+test.id, &task); !strings.Contains(task.Hint, test.want) {
+			t.Errorf("%s has the hint %q, want %q", test.id, task.Hint, test.want)
+		}
+	}
 }
 
 // The card of a failure leads to the requests and the log lines.

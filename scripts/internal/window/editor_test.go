@@ -24,12 +24,18 @@ func (f *fixture) request(t *testing.T, method, path, body string) (int, string)
 	return response.StatusCode, strings.TrimSpace(string(answer))
 }
 
-func TestOnlyTheFileOfABegunExerciseIsWritten(t *testing.T) {
+func TestOnlyTheFilesOfABegunExerciseAreWritten(t *testing.T) {
 	f := start(t)
 	other := f.Course.All[0]
 	other.ID = "04.2"
 	f.Course.All = append(f.Course.All, other)
+	for _, folder := range []string{"04-x/stages/1", "work/04-x"} {
+		testkit.Write(t, filepath.Join(f.root, folder, "types.go"), "package main // types\n")
+		testkit.Write(t, filepath.Join(f.root, folder, "specification.yaml"), "kind: Note\n")
+	}
+	testkit.Write(t, filepath.Join(f.root, "work/04-x/own.go"), "package main\n")
 	f.enter(t)
+	const noFile = "The exercise has no such file to edit."
 	const wrong = `{"text":"package main // wrong\n","version":"`
 	for _, step := range []struct{ method, path, body, want string }{
 		{"GET", "/exercises/04.1/file", "", wrong},
@@ -38,6 +44,12 @@ func TestOnlyTheFileOfABegunExerciseIsWritten(t *testing.T) {
 		{"GET", "/exercises/04.2/file", "", "The exercise is not begun."},
 		{"PUT", "/exercises/04.2/file?version=", "lost", "The exercise is not begun."},
 		{"PUT", "/exercises/04.3/file?version=", "lost", "there is no exercise"},
+		{"GET", "/exercises/04.1/file?name=types.go", "", "package main // types"},
+		{"PUT", "/exercises/04.1/file?name=types.go&version=old", "lost", `"saved":false`},
+		{"GET", "/exercises/04.1/file?name=specification.yaml", "", noFile},
+		{"PUT", "/exercises/04.1/file?name=own.go&version=", "lost", noFile},
+		{"PUT", "/exercises/04.1/file?name=../.state.yaml&version=", "lost", noFile},
+		{"POST", "/exercises/04.1/file/difference?name=../../README.md", "lost", noFile},
 		{"PUT", "/exercises/04.1/file?version=", strings.Repeat("x", mostOfText+1), "too large"},
 	} {
 		if _, got := f.request(t, step.method, step.path, step.body); !strings.Contains(got, step.want) {

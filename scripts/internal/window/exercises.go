@@ -37,7 +37,7 @@ type ProgressOfOne struct {
 type Task struct {
 	ProgressOfOne
 	Story string `json:"story"`
-	// Path is the file to edit, Difference has the reader's changes since the exercise began.
+	// Path is the main file to edit, Difference has the reader's changes since the exercise began.
 	Path       string `json:"path"`
 	Difference string `json:"difference"`
 	// Card is the card of the last check, as the terminal shows it.
@@ -52,12 +52,23 @@ type Task struct {
 	Editor string `json:"editor"`
 	// Program is the command that runs the reader's program, empty when the exercise is not about a program.
 	Program string `json:"program"`
+	// InFolder is the exercise to which the files in the folder belong.
+	InFolder string `json:"inFolder"`
+	// Files are the files to edit, the main file first.
+	Files []File `json:"files"`
+	// Beside has files that help to understand the main file, by their paths, and the files to edit.
+	Beside map[string]string `json:"beside"`
+}
+
+// File is a file that the reader edits.
+type File struct {
+	// Name is the path in the folder of the exercise, Path that in the checkout.
+	Name string `json:"name"`
+	Path string `json:"path"`
 	// Address is the file for Go's language server, empty when the server does not run.
 	Address string `json:"address"`
 	// Places are lines of the file on which the last check has something to say.
 	Places []exercise.Place `json:"places"`
-	// Beside has files that help to understand the file, by their paths.
-	Beside map[string]string `json:"beside"`
 }
 
 func (s *Server) exercises(w http.ResponseWriter, r *http.Request) {
@@ -97,15 +108,11 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	}
 	said := s.speaking(r).exercises
 	e = e.In(said)
-	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " ")}
+	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " "),
+		InFolder: state.InFolder(e)}
 	if state.Current == e.ID {
 		task.Card = e.Card(state.Card)
-		if state.Hints > 0 && e.ID != exercise.CapstoneID {
-			shown := state
-			shown.Hints-- // the last one that was shown
-			hint, last := s.Course.Hint(e, shown)
-			task.Hint, task.AfterHint = hint, e.AfterHint(last)
-		}
+		task.Hint, task.AfterHint = s.Course.ShownHint(e, state)
 	}
 	all := s.lastChecks()
 	if at := slices.IndexFunc(all, func(v LastCheck) bool { return v.Exercise == e.ID }); at >= 0 {
@@ -133,12 +140,23 @@ func (s *Server) addFiles(task *Task, e exercise.Exercise, state exercise.State)
 	case len(e.Lab) > 0:
 		task.Program = fmt.Sprintf("(cd '%s' && go run .)", folder)
 	}
+	names, err := s.Course.Edited(e)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		of := e
+		of.File = name
+		file := File{Name: name, Path: of.Path()}
+		if text, err := s.Course.ReadText(of); err == nil { // else the editor says so
+			file.Address, file.Places = s.languageServers.address(of), s.Course.Places(of, state, text.Text)
+		}
+		task.Files = append(task.Files, file)
+	}
 	text, err := s.Course.ReadText(e)
 	if err != nil {
-		return nil // the editor says so
+		return nil
 	}
-	task.Address = s.languageServers.address(e)
-	task.Places = s.Course.Places(e, state, text.Text)
 	task.Beside, err = s.Course.Beside(e, text.Text)
 	return err
 }

@@ -215,8 +215,8 @@ func TestGoplsRunsWhereItMay(t *testing.T) {
 		test.change()
 		var task Task
 		f.getJSON(t, "/exercises/04.1", &task)
-		if is := task.Address == fileAddress(f.code()); is != test.want || !is && task.Address != "" {
-			t.Errorf("%s: the address is %q", test.what, task.Address)
+		if is := task.Files[0].Address == fileAddress(f.code()); is != test.want || !is && task.Files[0].Address != "" {
+			t.Errorf("%s: the address is %q", test.what, task.Files[0].Address)
 		}
 	}
 	outside := t.TempDir()

@@ -2,6 +2,7 @@ package window
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ const scrollback = 256 << 10
 // page finds it unchanged.
 type terminal struct {
 	command func() *exec.Cmd
+	busy    string // says that something runs, where a button does not stand beside the terminal
 
 	mu      sync.Mutex
 	changed *sync.Cond // for who waits for input, for slow tabs or for the shell's end
@@ -283,7 +285,7 @@ func (t *terminal) run(r *run) {
 	}
 	if t.now != nil || t.waiting != nil || !t.idle && !t.fresh {
 		t.set(State{ID: r.id, Is: "refused",
-			Says: translation.Mark("Something runs in this terminal: wait for it, or press Ctrl-C there.")})
+			Says: cmp.Or(t.busy, translation.Mark("Something runs in this terminal: wait for it, or press Ctrl-C there."))})
 		return
 	}
 	says := translation.Mark("It runs.")

@@ -140,3 +140,13 @@ not a log line: {"level": 1}
 	do(t, ctx, chromedp.Click("#panel-page .whole-lines"))
 	waitForText(t, ctx, "12:00:01 INFO  Starting Controller")
 }
+
+// TestAKeyLeadsIntoTheTerminal also when a tab without a terminal is shown.
+func TestAKeyLeadsIntoTheTerminal(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	for tab, want := range map[string]string{"exercises": "page", "loop": "page", "commands": "commands"} {
+		do(t, ctx, chromedp.Click("#tab-"+tab), chromedp.KeyEvent("t", chromedp.KeyModifiers(1)), chromedp.Poll(
+			`document.activeElement.closest("#panel-`+want+`:not([hidden]) .xterm") !== null`, nil, chromedp.WithPollingTimeout(10*time.Second)))
+	}
+}

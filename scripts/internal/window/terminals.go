@@ -132,6 +132,12 @@ func (ts *terminals) get(name, of string, background bool) (*terminal, error) {
 		cmd.Dir, cmd.Env = dir, env
 		return cmd
 	})
+	switch name {
+	case commands:
+		t.busy = translation.Mark("Something runs in the tab Commands: wait for it, or press Ctrl-C there.")
+	case more:
+		t.busy = translation.Mark("Something runs in the tab More: wait for it, or press Ctrl-C there.")
+	}
 	ts.all[key] = t
 	return t, nil
 }

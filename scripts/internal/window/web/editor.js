@@ -11,6 +11,7 @@ import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBrack
 
 /** @typedef {{text: string, version: string}} Disk The file on the disk; without a file, the version is empty. */
 /** @typedef {{line: number, column: number, says: string}} Place */
+/** @typedef {{name: string, path: string, address: string, places: Place[] | null}} File */
 /** @typedef {import("./exercises.js").Task} Task */
 /** @typedef {{version: string, changed: boolean, state: any}} Draft */
 
@@ -70,18 +71,28 @@ const typeOver = EditorView.domEventHandlers({ beforeinput: (event, view) => {
   return true;
 } });
 
-/** The editor of the file of an exercise. */
+/** The editor of the files of an exercise, one at a time. */
 export class Editor {
   /**
    * @param {HTMLElement} place
    * @param {(check: boolean) => void} onSaved is called when the file on the disk has a new text; check means that the
    *   reader wants a check.
+   * @param {() => void} onOpen is called when another file is open, or none
    */
-  constructor(place, onSaved) {
-    this.place = place;
+  constructor(place, onSaved, onOpen) {
     this.onSaved = onSaved;
+    this.onOpen = onOpen;
     this.id = "";
+    this.name = "";
     this.path = "";
+    /** @type {Task | undefined} */
+    this.task = undefined;
+    this.led = ""; // the time of the last verdict that led to a file
+    this.names = /** @type {HTMLSelectElement} */ (element("select", {
+      change: () => this.task && this.open(this.task, this.names.value) }));
+    this.choice = element("label", { hidden: true }, t("The file:"), " ", this.names);
+    this.place = element("div");
+    place.append(this.choice, this.place);
     /** @type {EditorView | undefined} */
     this.view = undefined;
     // The version and the text that the editor and the disk had in common. Without a text, they had none.
@@ -112,26 +123,50 @@ export class Editor {
   }
 
   /**
-   * Shows the file of a begun exercise.
+   * Shows a file of a begun exercise: the chosen one, or after a new verdict the one of which it speaks.
    * @param {Task} task
+   * @param {string} [chosen] the name of the file
    */
-  async open(task) {
-    if (this.id !== task.id || !task.begun) {
+  async open(task, chosen) {
+    this.task = task;
+    const files = task.begun ? task.files ?? [] : [];
+    const here = this.id === task.id ? files.find((one) => one.name === this.name) : undefined;
+    const verdict = `${task.id} ${task.card?.time}`;
+    const isNew = this.led !== verdict && !here?.places?.length;
+    this.led = verdict;
+    const file = files.find((one) => one.name === chosen) ?? (isNew ? files.find((one) => one.places?.length) : undefined) ??
+      here ?? files[0];
+    if (!file || file !== here) {
+      const isInside = this.view?.hasFocus;
       this.close();
-      if (!task.begun) return;
+      if (!file) return this.onOpen();
       this.id = task.id;
-      this.path = task.path;
-      this.opening = this.load(task.id);
+      this.name = file.name;
+      this.path = file.path;
+      this.opening = this.load().then(() => isInside ? this.focus() : undefined);
     }
+    this.list(files);
+    this.onOpen();
     await this.opening;
-    this.mark(task.places);
-    this.askGopls(task.address);
+    if (this.id !== task.id || this.name !== file.name) return; // another file was opened meanwhile
+    this.mark(file.places);
+    this.askGopls(file.address);
   }
 
-  /** @param {string} id */
-  async load(id) {
-    const answer = await load(this.address());
-    if (this.id !== id) return; // another exercise was opened meanwhile
+  /**
+   * Lists the files of the exercise, when there is a choice.
+   * @param {File[]} files
+   */
+  list(files) {
+    this.choice.hidden = files.length < 2;
+    this.names.replaceChildren(...files.map(({ name }) => element("option", { value: name, selected: name === this.name },
+      name !== this.name && this.kept(name)?.changed ? `${name}: ${t("Not saved yet.")}` : name)));
+  }
+
+  async load() {
+    const address = this.address();
+    const answer = await load(address);
+    if (address !== this.address()) return; // another file was opened meanwhile
     if (answer.ok) return this.show(await answer.json());
     this.place.replaceChildren(element("p", { role: "alert" }, await answer.text()));
     this.id = "";
@@ -156,12 +191,16 @@ export class Editor {
     this.view = undefined;
     this.id = "";
     this.answered();
+    this.choice.hidden = true;
     this.place.replaceChildren();
   }
 
-  /** @param {string} [more] */
-  address(more = "") {
-    return `/exercises/${encodeURIComponent(this.id)}/file${more}`;
+  /**
+   * @param {string} [more]
+   * @param {Record<string, string>} [query]
+   */
+  address(more = "", query = {}) {
+    return `/exercises/${encodeURIComponent(this.id)}/file${more}?${new URLSearchParams({ name: this.name, ...query })}`;
   }
 
   /** @param {Disk} disk */
@@ -210,15 +249,23 @@ export class Editor {
   // The text and its history survive a reload.
 
   /**
+   * Returns what was kept of a file of the exercise.
+   * @param {string} name
+   * @returns {Draft | undefined}
+   */
+  kept(name) {
+    return JSON.parse(localStorage.getItem(`editor ${this.id} ${name}`) ?? "null") ?? undefined;
+  }
+
+  /**
    * Returns the text that was there before a reload.
    * @param {import("./vendor/codemirror/codemirror.mjs").Extension} extensions
    */
   draft(extensions) {
+    const draft = this.kept(this.name);
     try {
-      /** @type {Draft} */
-      const draft = JSON.parse(localStorage.getItem(`editor ${this.id}`) ?? "");
-      return { draft, state: EditorState.fromJSON(draft.state, { extensions }, { history: historyField }) };
-    } catch { // there is none, or it is of another version of the editor
+      return draft && { draft, state: EditorState.fromJSON(draft.state, { extensions }, { history: historyField }) };
+    } catch { // it is of another version of the editor
       return undefined;
     }
   }
@@ -227,9 +274,9 @@ export class Editor {
     if (!this.view) return;
     const draft = { version: this.version, changed: this.changed, state: this.view.state.toJSON({ history: historyField }) };
     try {
-      localStorage.setItem(`editor ${this.id}`, JSON.stringify(draft));
+      localStorage.setItem(`editor ${this.id} ${this.name}`, JSON.stringify(draft));
     } catch { // the storage is full: an old draft would be wrong
-      localStorage.removeItem(`editor ${this.id}`);
+      localStorage.removeItem(`editor ${this.id} ${this.name}`);
     }
   }
 
@@ -245,10 +292,10 @@ export class Editor {
   /** Looks whether another program has changed the file. */
   look() {
     if (!this.view || this.waiting > 0 || document.visibilityState === "hidden") return;
-    const id = this.id;
+    const view = this.view;
     this.after(async () => {
-      const answer = await load(this.address(`?version=${this.asked || this.version}`));
-      if (id !== this.id || answer.status === 204 || answer.status === 503) return;
+      const answer = await load(this.address("", { version: this.asked || this.version }));
+      if (view !== this.view || answer.status === 204 || answer.status === 503) return;
       if (answer.ok) await this.take(await answer.json());
       else this.say(t("The file cannot be read. Your text is still here. {1}", (await answer.text()).trim()));
     });
@@ -320,8 +367,10 @@ export class Editor {
 
   /** Asks which text stays, when both have changed. */
   async ask() {
-    const body = this.view?.state.sliceDoc() ?? "";
+    const view = this.view;
+    const body = view?.state.sliceDoc() ?? "";
     const answer = await load(this.address("/difference"), { method: "POST", body });
+    if (view !== this.view) return;
     if (!answer.ok) return this.say(t("The file cannot be read. Your text is still here. {1}", (await answer.text()).trim()));
     /** @type {Disk & {difference: string}} */
     const disk = await answer.json();
@@ -345,11 +394,11 @@ export class Editor {
       if (!view) return;
       const doc = view.state.doc;
       this.sinceSave = ChangeSet.empty(doc.length);
-      const version = encodeURIComponent(over ?? this.version);
-      const answer = await load(this.address(`?version=${version}`), { method: "PUT", body: view.state.sliceDoc() });
+      const answer = await load(this.address("", { version: over ?? this.version }), { method: "PUT", body: view.state.sliceDoc() });
       if (!answer.ok) return this.say(t("The file was not saved. Your text is still here. {1}", (await answer.text()).trim()));
       /** @type {Disk & {saved: boolean}} */
       const disk = await answer.json();
+      if (view !== this.view) return this.onSaved(check); // another file was opened meanwhile
       if (!disk.saved) return this.take(disk, true);
       this.settle(disk.version, doc, this.sinceSave);
       this.say(this.changed ? t("Not saved yet.") : t("Saved."));

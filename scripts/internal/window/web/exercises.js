@@ -8,8 +8,8 @@ import { Editor, readOnly } from "./editor.js";
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
-/** @typedef {One & {story: string, path: string, difference: string, editor: string, program: string, hint: string,
- *    afterHint: string, address: string, places: import("./editor.js").Place[] | null, beside: Record<string, string> | null,
+/** @typedef {One & {story: string, path: string, inFolder: string, difference: string, editor: string, program: string, hint: string,
+ *    afterHint: string, files: import("./editor.js").File[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
 
@@ -42,7 +42,7 @@ const commandOf = (id, target) => `make ${target} EX=${id}${language}`;
 
 /**
  * @param {Card} card
- * @param {boolean} old whether another check runs
+ * @param {boolean} old whether another check runs, or was refused
  * @returns {HTMLElement}
  */
 function cardOf(card, old) {
@@ -83,7 +83,7 @@ export class Exercises {
     this.buttons = element("section", { class: "buttons", "aria-label": t("Buttons") });
     this.results = element("div");
     const code = element("section", { class: "editor", "aria-label": t("The file") });
-    this.editor = new Editor(code, (check) => this.saved(check));
+    this.editor = new Editor(code, (check) => this.saved(check), () => this.showBeside());
     this.checksOnSave = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox",
       change: () => localStorage.setItem("check on save", this.checksOnSave.checked ? "yes" : "") }));
     this.checksOnSave.checked = localStorage.getItem("check on save") === "yes";
@@ -128,7 +128,6 @@ export class Exercises {
     }
     this.results.replaceChildren(this.result(task, progress));
     this.below.replaceChildren(this.commands(task), this.all(progress));
-    this.showBeside(task);
     if (focused && document.activeElement === document.body) {
       [...this.place.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
     }
@@ -144,6 +143,9 @@ export class Exercises {
       element("p", { class: "note" }, t("{1} minutes", task.minutes), " · ",
         task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun")),
       element("p", { class: "story" }, ...prose(task.story)),
+      ...(task.passed && !task.begun && task.inFolder ? [element("p", { class: "note" },
+        t("There is no editor here: your program is at {1} now. Begin puts the starter of {2} there again, and saves your files first.",
+          task.inFolder, task.id))] : []),
       element("p", {}, copy, " ", ...(task.editor ? [open, " "] : []),
         element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)));
   }
@@ -158,16 +160,16 @@ export class Exercises {
     const state = this.states.get(task.id);
     // The card of this run has more words than the code with which its command ended.
     const judged = task.card && Date.parse(task.card.time) > (this.began.get(task.id) ?? Infinity);
-    const isRunning = state?.is === "running" || state?.is === "moved";
+    const isOld = ["running", "moved", "refused"].includes(state?.is ?? "");
     // The end of a hint needs no state beside the card of a check.
     if (state && !(state.is === "done" && task.card)) {
       showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
     }
     const next = progress.exercises.find((one) => one.id === progress.next);
     const section = element("section", { "aria-label": t("The result") }, verdict,
-      task.card ? cardOf(task.card, isRunning && !judged) : "");
+      task.card ? cardOf(task.card, isOld && !judged) : "");
     if (task.hint) {
-      section.append(element("section", { class: "card", "aria-label": t("The last hint") },
+      section.append(element("section", { class: isOld ? "card old" : "card", "aria-label": t("The last hint") },
         element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)), element("p", {}, ...prose(task.afterHint))));
     }
     const isCompiled = !task.card || task.card.passed || task.card.check;
@@ -216,22 +218,24 @@ export class Exercises {
     return element("button", { type: "button", click: () => this.act(id, action.target) }, action.name);
   }
 
-  /**
-   * Lists the files that a reader may read beside the file.
-   * @param {Task} task
-   */
-  showBeside(task) {
-    const files = task.begun ? task.beside ?? {} : {};
-    const names = Object.keys(files).sort();
-    const listed = names.join("\n");
+  /** Lists the files that a reader may read beside the open file. */
+  showBeside() {
+    const { task, path } = this.editor;
+    const files = { ...(task?.begun ? task.beside : {}) };
+    delete files[path];
+    const listed = JSON.stringify(files);
     if (this.beside.dataset.files === listed) return;
     this.beside.dataset.files = listed;
+    const names = Object.keys(files).sort();
+    const last = this.beside.querySelector("select")?.value ?? "";
     const place = element("div");
-    const choice = element("select", { change: () => {
-      const path = /** @type {HTMLSelectElement} */ (choice).value;
-      place.replaceChildren(...(path ? [readOnly(path, files[path]).dom] : []));
-    } }, element("option", { value: "" }, t("none")), ...names.map((name) => element("option", { value: name }, name)));
-    this.beside.replaceChildren(...(names.length > 0 ? [element("label", {}, t("Read beside it:"), " ", choice), place] : []));
+    const choice = /** @type {HTMLSelectElement} */ (element("select", { change: () => draw() },
+      element("option", { value: "" }, t("none")), ...names.map((name) => element("option", { value: name }, name))));
+    const draw = () => place.replaceChildren(...(choice.value ? [readOnly(choice.value, files[choice.value]).dom] : []));
+    if (last in files) choice.value = last;
+    draw();
+    this.beside.replaceChildren(...(names.length > 0
+      ? [element("label", {}, t("Read beside it (read-only):"), " ", choice), place] : []));
   }
 
   /** @param {Progress} progress */

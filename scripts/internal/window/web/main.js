@@ -176,6 +176,13 @@ function showBeside(name) {
   if (!other.hidden && !document.documentElement.classList.contains("beside")) other.click();
 }
 
+/** Goes into the shown terminal, or into that of the page. */
+function showTerminal() {
+  const name = tabs.find((tab) => tab.ariaSelected === "true")?.dataset.terminal ?? "page";
+  showBeside(name);
+  terminals.get(name)?.focus();
+}
+
 function showLoop() {
   showBeside("loop");
   loop.rows.focus();
@@ -223,13 +230,12 @@ find("#keys").addEventListener("click", () => help.showModal());
 addEventListener("keydown", (event) => {
   if (!event.altKey || event.ctrlKey || event.metaKey) return;
   const number = /^Digit([1-9])$/.exec(event.code);
-  const shown = terminals.get(tabs.find((tab) => tab.ariaSelected === "true")?.dataset.terminal ?? "");
   const numbered = number && tabs.filter((tab) => !tab.hidden)[Number(number[1]) - 1];
   if (numbered) select(nameOf(numbered));
   else if (event.code === "KeyN") move(1);
   else if (event.code === "KeyP") move(-1);
   else if (event.code === "KeyR") blocks.filter((block) => block.contains(document.activeElement)).forEach(runBlock);
-  else if (event.code === "KeyT") shown?.focus();
+  else if (event.code === "KeyT") showTerminal();
   else if (event.code === "KeyE") showEditor();
   else if (event.code === "KeyW") leave();
   else if (event.code === "KeyL") showLoop();
