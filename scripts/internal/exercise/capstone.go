@@ -28,10 +28,15 @@ gets its children, a deleted child comes back, each field reaches its child, the
 leaves nothing, and a restarted operator writes nothing. When a check fails, the lab ends: your next step is to make this
 check pass. You may change the specification at any time.`}
 
+// BeforeCapstone is the exercise that prepares for the capstone, CapstonePage the page of the capstone.
+const (
+	BeforeCapstone = "04.6"
+	CapstonePage   = "04-controller-runtime/exercises/kind/README.md"
+)
+
 // Listed returns the exercises with the capstone, which follows the exercise that prepares for it.
 func Listed(all []Exercise) []Exercise {
-	const prepares = "04.6"
-	at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == prepares }) + 1
+	at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == BeforeCapstone }) + 1
 	if at == 0 {
 		at = len(all)
 	}

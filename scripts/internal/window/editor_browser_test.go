@@ -372,6 +372,16 @@ func TestAnEarlierExerciseSaysWhereTheFilesAre(t *testing.T) {
 	says(t, ctx, `[aria-label="The exercise"]`, "There is no editor here: your program is at 04.2 now. Begin puts the starter of 04.1 there")
 }
 
+// The capstone has no number: the list says which exercise it follows, and the exercise leads to its page.
+func TestTheCapstoneFollowsAnExercise(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	const entry = `//li/button[contains(., "An operator for your own kind (after 04.6)")]`
+	link := fmt.Sprintf(`[aria-label="The exercise"] a[href="/page/%s"]`, exercise.CapstonePage)
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(entry), chromedp.Click(entry))
+	says(t, ctx, link, "Its page")
+}
+
 func TestSavedIsInView(t *testing.T) {
 	f := start(t)
 	testkit.Write(t, f.code(), strings.Repeat("// a long file\n", 99))

@@ -31,6 +31,8 @@ type ProgressOfOne struct {
 	Minutes int    `json:"minutes"`
 	Passed  bool   `json:"passed"`
 	Begun   bool   `json:"begun"`
+	// After is the exercise that the capstone follows; the other exercises follow their numbers.
+	After string `json:"after,omitempty"`
 }
 
 // Task is one exercise, with the reader's changes.
@@ -52,6 +54,8 @@ type Task struct {
 	Editor string `json:"editor"`
 	// Program is the command that runs the reader's program, empty when the exercise is not about a program.
 	Program string `json:"program"`
+	// Page is the page of the exercise alone, if it has one.
+	Page string `json:"page,omitempty"`
 	// InFolder is the exercise to which the files in the folder belong.
 	InFolder string `json:"inFolder"`
 	// Files are the files to edit, the main file first.
@@ -97,8 +101,12 @@ func (s *Server) exercises(w http.ResponseWriter, r *http.Request) {
 }
 
 func progressOf(e exercise.Exercise, state exercise.State) ProgressOfOne {
-	return ProgressOfOne{ID: e.ID, Title: e.Title, Chapter: e.Chapter, Minutes: e.Minutes,
+	one := ProgressOfOne{ID: e.ID, Title: e.Title, Chapter: e.Chapter, Minutes: e.Minutes,
 		Passed: state.Passed[e.ID] != "", Begun: state.HasBegun(e)}
+	if e.ID == exercise.CapstoneID {
+		one.After = exercise.BeforeCapstone
+	}
+	return one
 }
 
 func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
@@ -110,6 +118,9 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	e = e.In(said)
 	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Reflowed(), Path: e.Path(), Editor: strings.Join(editor(), " "),
 		InFolder: state.InFolder(e)}
+	if e.ID == exercise.CapstoneID && s.pages.has(exercise.CapstonePage) {
+		task.Page = exercise.CapstonePage
+	}
 	if state.Current == e.ID {
 		task.Card = e.Card(state.Card)
 		task.Hint, task.AfterHint = s.Course.ShownHint(e, state)

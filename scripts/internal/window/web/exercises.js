@@ -6,9 +6,9 @@ import { difference, element, find, prose, showState, t } from "./dom.js";
 import { Editor, readOnly } from "./editor.js";
 
 /** @typedef {import("./dom.js").State} State */
-/** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
+/** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean, after?: string}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
-/** @typedef {One & {story: string, path: string, inFolder: string, difference: string, editor: string, program: string, hint: string,
+/** @typedef {One & {story: string, path: string, inFolder: string, page?: string, difference: string, editor: string, program: string, hint: string,
  *    afterHint: string, files: import("./editor.js").File[] | null, beside: Record<string, string> | null,
  *    card?: Card, verdict?: import("./loop.js").Verdict}} Task */
 /** @typedef {{passed: boolean, time: string, check?: string, lines: {label: string, text: string}[]}} Card */
@@ -141,7 +141,9 @@ export class Exercises {
     return element("section", { "aria-label": t("The exercise") },
       element("h2", {}, `${task.id} ${task.title}`),
       element("p", { class: "note" }, t("{1} minutes", task.minutes), " · ",
-        task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun")),
+        task.passed ? t("✓ passed") : task.begun ? t("begun") : t("not begun"),
+        ...(task.after ? [" · ", t("after {1}", task.after)] : []),
+        ...(task.page ? [" · ", element("a", { href: `/page/${task.page}` }, t("Its page"))] : [])),
       element("p", { class: "story" }, ...prose(task.story)),
       ...(task.passed && !task.begun && task.inFolder ? [element("p", { class: "note" },
         t("There is no editor here: your program is at {1} now. Begin puts the starter of {2} there again, and saves your files first.",
@@ -247,7 +249,8 @@ export class Exercises {
       section.append(element("h3", {}, progress.chapters[chapter]),
         element("ol", { class: "exercises" }, ...mine.map((one) => element("li", {},
           element("button", { type: "button", class: "plain", ...(one.id === this.id ? { "aria-current": "true" } : {}),
-            click: () => this.refresh(one.id).then(() => this.place.scrollTo(0, 0)) }, `${one.passed ? t("✓ passed") : t("○ open")}  ${one.id} ${one.title}`)))));
+            click: () => this.refresh(one.id).then(() => this.place.scrollTo(0, 0)) }, `${one.passed ? t("✓ passed") : t("○ open")}  ${one.id} ${one.title}`,
+            one.after ? ` (${t("after {1}", one.after)})` : "")))));
     }
     return section;
   }
