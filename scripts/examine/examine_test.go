@@ -91,6 +91,7 @@ func TestWithoutACustomResource(t *testing.T) {
 			test{elsewhere, "", []string{"deletion", "ownership", "drift", "spec"}, "", []string{
 				"**passed**: a deleted configmaps/team/hello", "it reached configmaps/team/hello.data.text",
 				"an object with the name of configmaps/team/hello that has no owner stays: it stayed"}},
+			test{configMap, "", []string{"many"}, "", []string{"**passed**: 100 samples are served"}},
 			test{elsewhere, "once", []string{"spec"}, "spec", []string{"data.text becomes \"welcomex\"](#spec-changes): accepted"}},
 			test{elsewhere, "leaves", []string{"deletion"}, "deletion", []string{"configmaps/team/hello is left"}},
 			test{configMap, "leaves", []string{"spec"}, "spec", []string{"objects for the other spec are left behind: " +
@@ -764,6 +765,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
 		"objects that others own, or nobody": {nil, []string{"ownership"}, "",
 			[]string{"configmaps/hello that has no owner stays: it stayed", "the status reports it; as undisturbed"}},
+		"children that never come back show nothing about watches": {[]string{"FAULT=no-drift"}, []string{"faults"}, "",
+			[]string{"**skipped**: recovers from watches that end with 410 Gone: without a disturbance, a deleted "}},
 		"it works at intervals, from its cache": {[]string{"FAULT=resyncs"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
 		"zero and a Chinese text": {nil, []string{"values"}, "",

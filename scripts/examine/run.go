@@ -73,6 +73,9 @@ type run struct {
 
 	served bool // there are manifests of webhooks, or conversions
 
+	deletedOnce bool // without a disturbance, the lab deleted a child
+	unrestored  bool // this child did not come back
+
 	period time.Duration       // the operator's resync period; 0 until it is known
 	waited bool                // the lab has waited for the period
 	lost   map[string][]string // by label, the children that the operator no longer sees without the label

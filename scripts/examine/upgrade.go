@@ -231,10 +231,25 @@ func (t *trial) renamed(value any, sampleCopy string) any {
 	return value
 }
 
+// copied are the copies that exist. A namespace has further ConfigMaps, such as that of the cluster in each namespace.
+func (t *trial) copied() ([]unstructured.Unstructured, error) {
+	var names []string
+	for n := range copies {
+		names = append(names, copyName(t.target.sample, n))
+	}
+	list, err := t.samples().List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
+		return !slices.Contains(names, u.GetName())
+	}), nil
+}
+
 // notServed returns the first copy that is not served, and an error as long as there is one. A copy is served when it
 // reports that it is ready, and the operator has changed an object for it.
 func (t *trial) notServed(mark int, before string) (string, error) {
-	list, err := t.samples().List(t.ctx, metav1.ListOptions{})
+	all, err := t.copied()
 	if err != nil {
 		return before, err
 	}
@@ -243,7 +258,7 @@ func (t *trial) notServed(mark int, before string) (string, error) {
 		changed[e.Name] = true
 	}
 	var waiting []string
-	for _, u := range list.Items {
+	for _, u := range all {
 		name := u.GetName()
 		touched := changed[name] || slices.ContainsFunc(t.children, func(c child) bool {
 			return changed[t.nameFor(c, name)]
@@ -267,9 +282,9 @@ func (t *trial) removeCopies() {
 		_ = t.samples().Delete(t.ctx, copyName(t.target.sample, n), metav1.DeleteOptions{})
 	}
 	_ = t.eventually(20*time.Second, func() error {
-		list, err := t.samples().List(t.ctx, metav1.ListOptions{})
-		if err == nil && len(list.Items) > 0 {
-			err = fmt.Errorf("%d copies are left", len(list.Items))
+		all, err := t.copied()
+		if err == nil && len(all) > 0 {
+			err = fmt.Errorf("%d copies are left", len(all))
 		}
 		return err
 	})

@@ -30,13 +30,13 @@ var watchFaults = []watchFault{
 
 // watchesLost deletes a child while the operator receives no events, and then ends its watches.
 func (t *trial) watchesLost(w watchFault) (Finding, error) {
-	if err := t.serve(); err != nil {
-		return Finding{}, err
+	c := t.owns()[0]
+	if f, err := t.serveRestored(c); err != nil || f.Verdict == Skipped {
+		return f, err
 	}
 	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
 		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}}})
 	defer freeze.Release()
-	c := t.owns()[0]
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
@@ -70,6 +70,29 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	}
 	return passed("%s was deleted meanwhile, and was back %.1f s later, with %d writes; deleted once more, it was back after "+
 		"%.1f s", c, back, writes, time.Since(again).Seconds()), nil
+}
+
+// serveRestored serves the sample, and is skipped for an operator that does not restore a deleted child undisturbed: such a
+// child cannot show what a disturbance does. The first trial finds this out.
+func (t *trial) serveRestored(c child) (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	if !t.deletedOnce {
+		if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+			return Finding{}, err
+		}
+		begin := time.Now()
+		err := t.eventually(t.patience(), t.asUndisturbed)
+		if t.ctx.Err() != nil {
+			return Finding{}, t.ctx.Err()
+		}
+		t.run.deletedOnce, t.run.unrestored = true, err != nil && !t.awaitPeriod(begin, t.asUndisturbed)
+	}
+	if t.unrestored {
+		return skipped("without a disturbance, a deleted %s does not come back, either", c), nil
+	}
+	return Finding{}, nil
 }
 
 // watchesBack waits until the operator has begun its watches again. An operator begins each watch after a short random
@@ -116,8 +139,9 @@ func (t *trial) watchesFrozen() (Finding, error) {
 
 // apiServerKilled stops the API server for some seconds.
 func (t *trial) apiServerKilled() (Finding, error) {
-	if err := t.serve(); err != nil {
-		return Finding{}, err
+	c := t.owns()[0]
+	if f, err := t.serveRestored(c); err != nil || f.Verdict == Skipped {
+		return f, err
 	}
 	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
 		return Finding{}, err
@@ -132,7 +156,6 @@ func (t *trial) apiServerKilled() (Finding, error) {
 			return Finding{}, err
 		}
 	}
-	c := t.owns()[0]
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
