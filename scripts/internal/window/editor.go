@@ -18,6 +18,10 @@ const mostOfText = 1<<20 + 1
 func (s *Server) begun(w http.ResponseWriter, r *http.Request) (exercise.Exercise, bool) {
 	e, state, ok := s.named(w, r)
 	if ok && !progressOf(e, state).Begun {
+		if r.Method == http.MethodGet && r.URL.Query().Has("version") {
+			w.WriteHeader(http.StatusNoContent) // the reader has gone on, and the tab does not know it yet
+			return e, false
+		}
 		http.Error(w, "The exercise is not begun.", http.StatusNotFound)
 		return e, false
 	}
