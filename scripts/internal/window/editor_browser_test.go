@@ -340,7 +340,7 @@ func TestAPageLeadsToItsExercise(t *testing.T) {
 
 func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	f := start(t)
-	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@sed -i s/04.1/04.2/ work/.state.yaml\n")
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@sed -i 's/\"04\\.1\"/\"04.2\"/' work/.state.yaml\n")
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
