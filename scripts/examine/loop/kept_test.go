@@ -39,18 +39,18 @@ func TestTheEssenceIsTheAnswerToAnAct(t *testing.T) {
 		return r
 	}
 	noise := []Record{request(1, "list", "configmaps", 200), event(2, "deployments", "ADDED"), request(3, "create", "services", 201),
-		event(4, "services", "ADDED"), request(5, "update", "mywebs", 200)}
+		event(4, "services", "ADDED"), request(5, "update", "samples", 200)}
 	deleted := []Record{event(7, "configmaps", "DELETED"), request(8, "get", "configmaps", 404), request(9, "create", "configmaps", 409),
-		request(10, "create", "configmaps", 201), event(11, "configmaps", "ADDED"), request(12, "update", "mywebs", 200)}
+		request(10, "create", "configmaps", 201), event(11, "configmaps", "ADDED"), request(12, "update", "samples", 200)}
 	for name, test := range map[string]struct {
 		records []Record
 		want    []int
 	}{
 		"a deleted child":            {slices.Concat(noise, []Record{byUser(6, "delete", "configmaps")}, deleted), []int{7, 10}},
 		"the end without its author": {slices.Concat(noise, deleted), []int{7, 10}},
-		"a changed page": {[]Record{byUser(1, "patch", "mywebs"), event(2, "services", "ADDED"), event(3, "mywebs", "MODIFIED"),
+		"a changed page": {[]Record{byUser(1, "patch", "samples"), event(2, "services", "ADDED"), event(3, "samples", "MODIFIED"),
 			request(4, "update", "configmaps", 200), request(5, "update", "deployments", 200)}, []int{3, 4}},
-		"an act without an answer after one": {[]Record{byUser(1, "create", "mywebs"), event(2, "mywebs", "ADDED"),
+		"an act without an answer after one": {[]Record{byUser(1, "create", "samples"), event(2, "samples", "ADDED"),
 			request(3, "create", "configmaps", 201), byUser(4, "patch", "services"), event(5, "services", "MODIFIED")}, []int{2, 3}},
 		"a program that only watches": {[]Record{event(1, "a", "ADDED"), request(2, "list", "a", 200), event(3, "a", "MODIFIED"),
 			event(4, "a", "DELETED")}, []int{3, 4}},
