@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/wire"
@@ -81,6 +83,14 @@ func unmanagedObjects(t *suite.T) {
 	t.Operator.Kill()
 	flags := t.Operator.Impl.With("--metrics-bind-address="+address, "--metrics-secure=false")
 	t.Must(t.Operator.Start(t.Context(), flags...), "start the operator with metrics")
+	t.Eventually("the MyWebs of other checks are gone", time.Minute, func() error {
+		webs, err := t.Fixture.Dynamic.Resource(suite.GVR(suite.Resource)).List(t.Context(), metav1.ListOptions{})
+		if err == nil && len(webs.Items) > 0 {
+			err = fmt.Errorf("there are %d MyWebs", len(webs.Items))
+		}
+		return err
+	})
+	t.Pause(300 * time.Millisecond) // the operator gets the last events
 	before := enqueued(t, address)
 	for _, k := range suite.Kinds {
 		t.Make(k, suite.Unmanaged(k, "stranger"))
