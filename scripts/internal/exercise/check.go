@@ -230,22 +230,6 @@ func (c Course) chain(e Exercise, r *Report, judge func(Exercise) ([]Result, err
 	return nil
 }
 
-// Wrong returns the known wrong answer that a failure looks like, if any.
-func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
-	files, err := c.Written(e)
-	if err != nil || failure == "" {
-		return Wrong{}, false
-	}
-	starter, err := c.Files(e, e.Starter)
-	if err == nil && digest(&attempt{e: e, files: files}) == digest(&attempt{e: e, files: starter}) {
-		return Wrong{}, false // the reader has not written a file yet
-	}
-	if some := e.Recognise(failure, source(files)); len(some) > 0 {
-		return some[0], true
-	}
-	return Wrong{}, false
-}
-
 // Changed returns another value whenever a file of the reader was saved.
 func (c Course) Changed() (mark string) {
 	_ = filepath.WalkDir(c.Work, func(path string, entry fs.DirEntry, err error) error {

@@ -144,8 +144,12 @@ type Wrong struct {
 	Says    string    `json:"says,omitempty"`
 	Source  string    `json:"source,omitempty"`
 	Lacks   string    `json:"lacks,omitempty"`
-	Hint    string    `json:"hint,omitempty"`
-	Mistake string    `json:"mistake,omitempty"`
+	// Statement is a part of a statement that only the reader's program has: neither the starter nor the solution.
+	Statement string `json:"statement,omitempty"`
+	// Guess means that other mistakes have the same failure.
+	Guess   bool   `json:"guess,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	Mistake string `json:"mistake,omitempty"`
 }
 
 //go:embed mistakes.yaml
@@ -311,19 +315,29 @@ func before(all []Exercise, e Exercise) (some []Exercise) {
 // Recognise returns the known wrong answers that match a failure and its source. When none matches, it returns the
 // mistakes that match.
 func (e Exercise) Recognise(failure, source string) []Wrong {
-	if own := recognise(e.Wrong, failure, source); len(own) > 0 {
+	if own := recognise(e.Wrong, failure, source, nil); len(own) > 0 {
 		return own
 	}
-	return recognise(inLanguage(e.said, mistakes), failure, source)
+	return recognise(inLanguage(e.said, mistakes), failure, source, nil)
 }
 
-func recognise(known []Wrong, failure, source string) (some []Wrong) {
+// recognise returns those that match. With statements, it returns those that a statement shows, whatever the failure is.
+func recognise(known []Wrong, failure, source string, statements []string) (some []Wrong) {
 	find := func(pattern, text string) []int {
 		return regexp.MustCompile(`(?m)` + pattern).FindStringSubmatchIndex(text)
 	}
 	for _, w := range known {
+		if w.Mistake != "" || (w.Statement != "") != (statements != nil) {
+			continue
+		}
+		if w.Statement != "" {
+			if find(w.Statement, strings.Join(statements, "\n")) != nil {
+				some = append(some, w)
+			}
+			continue
+		}
 		says, isThere := find(w.Says, failure), find(w.Source, source) != nil
-		if w.Mistake != "" || says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
+		if says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
 			continue
 		}
 		w.Hint = string(regexp.MustCompile(`(?m)`+w.Says).ExpandString(nil, w.Hint, failure, says))

@@ -14,9 +14,13 @@ func (c Course) Hint(e Exercise, s State) (text string, last bool) {
 		line = e.Sayf("Where to look:")
 	}
 	hints := []string{e.Sayf("A nudge: %s", reflowed(h.Nudge)), e.Sayf("Why: %s", reflowed(h.Explanation)), line + "\n" + h.Line}
+	differs := e.sayDifferences(s.Differs)
+	if differs != "" {
+		hints[0] = differs
+	}
 	if w, ok := e.named(s.Wrong, s.Failure); ok {
 		known := e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name))
-		hints = []string{known + "\n" + reflowed(w.Hint), hints[2]}
+		hints = []string{strings.TrimSpace(known + "\n" + reflowed(w.Hint) + "\n" + differs), hints[2]}
 		if lines := e.linesFor(w.Name); lines != "" {
 			hints[1] = e.Sayf("The solution has these lines there:") + "\n" + lines
 		}
@@ -41,8 +45,8 @@ func (c Course) ShownHint(e Exercise, s State) (text, after string) {
 // named returns the known wrong answer with a name. Its hint has the words of a failure.
 func (e Exercise) named(name, failure string) (Wrong, bool) {
 	for _, w := range slices.Concat(e.Wrong, inLanguage(e.said, mistakes)) {
-		w.Source, w.Lacks = "", "" // the files may have changed since the check
-		if some := recognise([]Wrong{w}, failure, ""); w.Name == name && len(some) > 0 {
+		w.Source, w.Lacks, w.Statement = "", "", "" // the files may have changed since the check
+		if some := recognise([]Wrong{w}, failure, "", nil); w.Name == name && len(some) > 0 {
 			return some[0], true
 		}
 	}

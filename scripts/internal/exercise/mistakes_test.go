@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/strictyaml"
+	"example.com/operator-workshop/scripts/internal/difference"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -17,6 +20,10 @@ func TestEachMistakeIsProved(t *testing.T) {
 	group := regexp.MustCompile(`\$\{(\w+)\}`)
 	recorded := testkit.Read(t, filepath.Join("testdata", "failures.yaml"))
 	for n, m := range mistakes {
+		isShown := func(p shownMistake) bool { return p.Mistake == m.Name }
+		if m.Statement != "" && slices.ContainsFunc(shownMistakes(t), isShown) && m.Says == "" && m.Hint != "" {
+			continue
+		}
 		if !strings.Contains(recorded, "\n"+m.Name+": |") && !slices.ContainsFunc(c.All, func(e Exercise) bool {
 			return slices.ContainsFunc(e.Wrong, func(w Wrong) bool { return w.Mistake == m.Name })
 		}) {
@@ -65,7 +72,7 @@ func TestAWriteThatChangesAFieldLacksNoComparison(t *testing.T) {
 		"expected no write of configmaps; but the operator sent 2 writes:" + same + moved + "\nAfter that": "",
 	} {
 		name := ""
-		if some := recognise(mistakes, failure, ""); len(some) > 0 {
+		if some := recognise(mistakes, failure, "", nil); len(some) > 0 {
 			name = some[0].Name
 			if strings.Contains(failure, "changed") && !strings.Contains(some[0].Hint, "changes status.conditions[Available].message, although") {
 				t.Errorf("the hint is %q", some[0].Hint)
@@ -74,5 +81,90 @@ func TestAWriteThatChangesAFieldLacksNoComparison(t *testing.T) {
 		if name != want {
 			t.Errorf("%q, want %q: %s", name, want, failure)
 		}
+	}
+}
+
+// A shownMistake is a program with a mistake that a statement shows.
+type shownMistake struct{ Exercise, Mistake, Old, New string }
+
+func shownMistakes(t *testing.T) (all []shownMistake) {
+	t.Helper()
+	testkit.Must(t, strictyaml.Read(filepath.Join("testdata", "statements.yaml"), &all))
+	return all
+}
+
+// TestAStatementShowsTheMistake: whatever the failure says, the hint begins with the mistake, and has the place.
+func TestAStatementShowsTheMistake(t *testing.T) {
+	c := newCourse(t)
+	for _, p := range shownMistakes(t) {
+		e := find(t, c, p.Exercise)
+		solution, err := c.Files(e, e.Solution)
+		testkit.Must(t, err)
+		mine, err := Wrong{Replace: []Replace{{Old: p.Old, New: p.New}}}.apply(e, solution)
+		testkit.Must(t, err)
+		_, err = c.Put(e, mine)
+		testkit.Must(t, err)
+		r := Report{Own: []Result{{Check: "behaviour/x", Verdict: outcome.Failed, Reason: "expected a child; but there is none"}}}
+		testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, c.Digest(e), r))
+		s, err := c.State()
+		testkit.Must(t, err)
+		hint, _ := c.Hint(e, s)
+		if !strings.Contains(hint, "("+p.Mistake+")") || !strings.Contains(hint, "    "+e.File+":") || len(c.Places(e, s, string(mine[e.File]))) != 1 {
+			t.Errorf("%s: %+v\n%s\n%v", p.Mistake, s.Differs, hint, c.Places(e, s, string(mine[e.File])))
+		}
+	}
+}
+
+// TestTheReadersProgramRefutesAGuess: the failure is that of a known wrong answer, and the program is not.
+func TestTheReadersProgramRefutesAGuess(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.4")
+	solution, err := c.Files(e, e.Solution)
+	testkit.Must(t, err)
+	const failure = "expected no write; but the operator sent 1 write:\n  09:57:45.217 update mywebs/status web 200 20ms same\nAfter that"
+	for old, want := range map[string]struct{ text, wrong, differs string }{
+		"\tif equality.Semantic.DeepEqual(old, web.Status) {\n\t\treturn nil\n\t}\n": {"", "a write without a comparison", ""},
+		"\told := web.Status\n": {"\told := web.Status\n\tweb.Status.ReadyReplicas = -1\n", "", "web.Status.ReadyReplicas = -1"},
+	} {
+		mine, err := Wrong{Replace: []Replace{{Old: old, New: want.text}}}.apply(e, solution)
+		testkit.Must(t, err)
+		cause := e.cause(failure, mine, solution, nil)
+		if text := e.sayDifferences(cause.Differs); cause.Wrong.Name != want.wrong || !strings.Contains(text, want.differs) {
+			t.Errorf("%q: %q, %s", old, cause.Wrong.Name, text)
+		}
+	}
+}
+
+// TestAKnownWrongAnswerDoesNotRefuteItself: a hint that was proved stays.
+func TestAKnownWrongAnswerDoesNotRefuteItself(t *testing.T) {
+	c := newCourse(t)
+	for _, e := range c.All {
+		solution, err := c.Files(e, e.Solution)
+		testkit.Must(t, err)
+		for _, w := range e.Wrong {
+			mine, err := w.apply(e, solution)
+			testkit.Must(t, err)
+			all := difference.Of(mine, solution, nil)
+			if w.Mistake != "" {
+				w = mistakes[slices.IndexFunc(mistakes, func(m Wrong) bool { return m.Name == w.Mistake })]
+			}
+			if same, refuted := e.compare(w, all, solution); refuted || len(all) > 0 && !same {
+				t.Errorf("%s %s: same %t, refuted %t by %+v", e.ID, w.Name, same, refuted, all)
+			}
+		}
+	}
+}
+
+// TestAProgramThatIsNotFinishedHasANudge: what it lacks is the exercise.
+func TestAProgramThatIsNotFinishedHasANudge(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.5")
+	solution, err := c.Files(e, e.Solution)
+	testkit.Must(t, err)
+	starter, err := c.Files(e, e.Starter)
+	testkit.Must(t, err)
+	mine := map[string][]byte{e.File: append(starter[e.File], "\nfunc unused() {}\n"...)}
+	if cause := e.cause("expected another page; but it is the old one", mine, solution, starter); e.sayDifferences(cause.Differs) != "" {
+		t.Errorf("%+v", cause)
 	}
 }

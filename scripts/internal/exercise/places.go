@@ -34,12 +34,18 @@ func (c Course) Places(e Exercise, s State, text string) (all []Place) {
 		column, _ := strconv.Atoi(one[2])
 		all = append(all, Place{Line: line, Column: column, Says: one[3]})
 	}
-	w, known := c.Wrong(e, s.Failure)
-	if len(all) > 0 || !known || w.Source == "" {
+	if len(all) > 0 {
 		return all
 	}
+	cause := c.Cause(e, s.Failure)
+	if some := ownOf(shown(cause.Differs)); len(some) > 0 && some[0].File == e.File {
+		return []Place{{Line: some[0].Line}}
+	}
+	if cause.Wrong.Source == "" {
+		return nil
+	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	at := regexp.MustCompile(`(?m)`+w.Source).FindAllStringIndex(text, 2)
+	at := regexp.MustCompile(`(?m)`+cause.Wrong.Source).FindAllStringIndex(text, 2)
 	if len(at) != 1 { // with several, it is not certain which one is meant
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/internal/difference"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
 
@@ -35,6 +36,8 @@ type State struct {
 	// Failing names this failure, and Wrong the known wrong answer that it looks like. Another failure has other hints.
 	Failing string `json:"failing,omitempty"`
 	Wrong   string `json:"wrong,omitempty"`
+	// Differs are the places at which these files differ from the solution, when they may explain the failure.
+	Differs []difference.Difference `json:"differs,omitempty"`
 	// Judged is the digest of the files that the last check of the current exercise has judged.
 	Judged string `json:"judged,omitempty"`
 	// Card is the card of the last check of the current exercise.
@@ -82,7 +85,7 @@ func (s State) InFolder(e Exercise) string { return s.Begun[e.folder()] }
 // Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {
 	if s.Current != e.ID {
-		s.Current, s.Hints, s.Failure, s.Failing, s.Wrong, s.Judged, s.Card = e.ID, 0, "", "", "", "", nil
+		s.Current, s.Hints, s.Failure, s.Failing, s.Wrong, s.Differs, s.Judged, s.Card = e.ID, 0, "", "", "", nil, "", nil
 	}
 	if idPattern.MatchString(e.ID) {
 		s.Exercise = e.ID
@@ -97,9 +100,11 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 	if s.Failure = r.Failure(); len(s.Failure) > mostOfFailure {
 		s.Failure = s.Failure[:mostOfFailure]
 	}
-	wrong, _ := c.Wrong(e, s.Failure)
-	if failing := r.failing(); failing != s.Failing || wrong.Name != s.Wrong {
-		s.Hints, s.Failing, s.Wrong = 0, failing, wrong.Name
+	cause, failing := c.Cause(e, s.Failure), r.failing()
+	isAnother := failing != s.Failing || cause.Wrong.Name != s.Wrong ||
+		e.sayDifferences(cause.Differs) != e.sayDifferences(s.Differs)
+	if s.Failing, s.Wrong, s.Differs = failing, cause.Wrong.Name, cause.Differs; isAnother {
+		s.Hints = 0
 	}
 	if r.Passed() {
 		s.Passed[e.ID] = c.Now().Format(time.RFC3339)

@@ -1,0 +1,445 @@
+// Package difference finds where a Go program differs from a solution of the same task. It compares statements, and not
+// lines: the order of functions, their names, and the way in which an error is handed on make no difference.
+package difference
+
+import (
+	"bytes"
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A Difference is a statement that only one of two programs has, or in whose place they have different ones.
+type Difference struct {
+	// File and Line are the place in the program. Line is 0 when only the solution has the statement.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Mine is the statement of the program, Other that of the solution. One of them may be empty. When both are there,
+	// they are the parts that differ.
+	Mine  string `json:"mine,omitempty"`
+	Other string `json:"other,omitempty"`
+	// Statement is the whole statement of the program.
+	Statement string `json:"statement,omitempty"`
+	// Kind says more of Mine; most differences have none.
+	Kind Kind `json:"kind,omitempty"`
+
+	// other is the whole statement of the solution.
+	other string
+}
+
+// Meets reports whether two differences are about one statement, of the program or of the solution.
+func (d Difference) Meets(other Difference) bool {
+	return d.Statement != "" && d.Statement == other.Statement || d.other != "" && d.other == other.other
+}
+
+// A Kind of difference.
+type Kind string
+
+// The kinds of differences.
+const (
+	// Ends is a condition whose block ends its function.
+	Ends Kind = "ends"
+	// Drops is a call whose error nothing uses, or an error after which the function goes on.
+	Drops Kind = "drops"
+	// Before is a statement that the solution has, too, but after Other.
+	Before Kind = "before"
+)
+
+// Program has files by their names.
+type Program = map[string][]byte
+
+// Of returns the differences of a program from a solution: first the statements of the
+// program, in its order, then those that it lacks. The statements of the starter are not the reader's work, and no difference. A program that does not compile has none.
+func Of(mine, solution, starter Program) (all []Difference) {
+	own, others := statementsOf(mine), statementsOf(solution)
+	if len(own) == 0 {
+		return nil
+	}
+	extra, missing := without(own, others), without(others, own)
+	if len(extra)+len(missing) == 0 {
+		return moved(own, others)
+	}
+	for _, s := range without(extra, statementsOf(starter)) {
+		d := Difference{File: s.file, Line: s.line, Mine: s.text, Kind: s.kind, Statement: s.text}
+		if at := nearest(s, missing); at >= 0 {
+			d.other = missing[at].text
+			switch {
+			case s.text == missing[at].text:
+				d.Kind = Drops
+			case s.kind != Drops:
+				d.Mine, d.Other = contrast(s.text, missing[at].text)
+			}
+			missing = slices.Delete(missing, at, at+1)
+		}
+		all = append(all, d)
+	}
+	for _, s := range missing {
+		all = append(all, Difference{Other: s.text, other: s.text})
+	}
+	return all
+}
+
+// moved returns the first statement that comes before another, when both programs have the same statements and the
+// solution has them the other way round.
+func moved(own, others []statement) []Difference {
+	for n := range min(len(own), len(others)) {
+		if own[n].key != others[n].key {
+			return []Difference{{File: own[n].file, Line: own[n].line, Mine: own[n].text, Statement: own[n].text, Other: others[n].text,
+				Kind: Before}}
+		}
+	}
+	return nil
+}
+
+// A statement is the smallest part that is compared.
+type statement struct {
+	file string
+	line int
+	// A reader sees the text; the keys are compared.
+	text, key string
+	kind      Kind
+}
+
+// without returns the statements of a that b has not, or has less often.
+func without(a, b []statement) (some []statement) {
+	count := map[string]int{}
+	for _, s := range b {
+		count[s.key]++
+	}
+	for _, s := range a {
+		if count[s.key]--; count[s.key] < 0 {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// nearest returns the statement that has most words in common with s, and at least half of them; or -1.
+func nearest(s statement, others []statement) int {
+	best, at := 0.5, -1
+	for n, other := range others {
+		a, b := words(s.text), words(other.text)
+		common := 0
+		for _, word := range a {
+			if slices.Contains(b, word) {
+				common++
+			}
+		}
+		if ratio := 2 * float64(common) / float64(len(a)+len(b)); ratio >= best {
+			best, at = ratio, n
+		}
+	}
+	return at
+}
+
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// contrast returns the parts in which two statements differ. A part that would be empty keeps a word before it.
+func contrast(a, b string) (string, string) {
+	first, second := tokens(a), tokens(b)
+	begin, end := 0, 0
+	for begin < min(len(first), len(second)) && first[begin] == second[begin] {
+		begin++
+	}
+	for end < min(len(first), len(second))-begin && first[len(first)-1-end] == second[len(second)-1-end] {
+		end++
+	}
+	mine, other := strings.Join(first[begin:len(first)-end], ""), strings.Join(second[begin:len(second)-end], "")
+	if !isWhole(mine) || !isWhole(other) {
+		return a, b
+	}
+	return strings.TrimSpace(mine), strings.TrimSpace(other)
+}
+
+// isWhole reports whether a part of a statement can be read alone.
+func isWhole(part string) bool {
+	opened := 0
+	for _, r := range part {
+		switch r {
+		case '(', '{', '[':
+			opened++
+		case ')', '}', ']':
+			if opened--; opened < 0 {
+				return false
+			}
+		}
+	}
+	return opened == 0 && len(words(part)) > 0
+}
+
+// tokens splits a statement into expressions with their dots, and single other characters.
+func tokens(text string) (all []string) {
+	isName := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.' }
+	name := false
+	for _, r := range text {
+		if name && isName(r) {
+			all[len(all)-1] += string(r)
+		} else {
+			all = append(all, string(r))
+		}
+		name = isName(r)
+	}
+	return all
+}
+
+// statementsOf returns the statements of all functions of a program.
+func statementsOf(files Program) []statement {
+	w := walk{set: token.NewFileSet(), own: map[string]bool{}}
+	parsed := map[string]*ast.File{}
+	for name, data := range files {
+		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || ast.IsGenerated(w.parse(name, data)) {
+			continue
+		}
+		parsed[name] = w.parse(name, data)
+		for _, d := range parsed[name].Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				w.own[f.Name.Name] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(parsed)) {
+		w.file, w.imports = name, map[string]string{}
+		for _, one := range parsed[name].Imports {
+			from, _ := strconv.Unquote(one.Path.Value)
+			if w.imports[path.Base(from)] = from; one.Name != nil {
+				w.imports[one.Name.Name] = from
+			}
+		}
+		ast.Inspect(parsed[name], w.visit)
+	}
+	return w.all
+}
+
+type walk struct {
+	set *token.FileSet
+	// own has the names of the program's functions.
+	own map[string]bool
+	// file is the file that is read, imports has its packages by their names, and receiver is that of its last method.
+	file     string
+	imports  map[string]string
+	receiver string
+	all      []statement
+}
+
+func (w *walk) parse(name string, data []byte) *ast.File {
+	file, err := parser.ParseFile(w.set, name, data, parser.SkipObjectResolution)
+	if err != nil || file == nil {
+		return &ast.File{Name: ast.NewIdent("_")}
+	}
+	return file
+}
+
+// visit adds the statement of a node. The expressions below a statement belong to it, its blocks and functions do not.
+func (w *walk) visit(node ast.Node) bool {
+	switch node := node.(type) {
+	case *ast.FuncDecl:
+		if w.receiver = ""; node.Recv != nil && len(node.Recv.List[0].Names) > 0 {
+			w.receiver = node.Recv.List[0].Names[0].Name
+		}
+	case *ast.IfStmt:
+		w.below(node.Init)
+		switch condition, text := w.print(node.Cond), w.header(node); {
+		case condition == "err != nil" && !endsFunction(node.Body):
+			w.insert(node.Pos(), text, "drops "+condition, Drops)
+		case w.isUsual(condition):
+		case endsFunction(node.Body):
+			w.insert(node.Pos(), text, condition, Ends)
+		default:
+			w.insert(node.Pos(), text, condition, "")
+		}
+		w.below(node.Body, node.Else)
+		return false
+	case *ast.RangeStmt:
+		w.add(node.X, "range ", "")
+		w.below(node.Body)
+		return false
+	case *ast.CaseClause:
+		for _, one := range node.List {
+			w.add(one, "case ", "")
+		}
+		for _, one := range node.Body {
+			w.below(one)
+		}
+		return false
+	case *ast.AssignStmt:
+		if len(node.Rhs) == 1 && handsOnError(node.Lhs) {
+			w.expression(node.Rhs[0], "")
+		} else if len(node.Lhs) == len(node.Rhs) {
+			for n := range node.Lhs {
+				w.expression(node.Rhs[n], w.print(node.Lhs[n])+" "+node.Tok.String()+" ")
+			}
+			if last := len(w.all) - 1; last >= 0 && strings.HasPrefix(w.all[last].text, "_ = ") {
+				w.all[last].kind = Drops
+			}
+		} else {
+			w.add(node, "", "")
+			w.functions(node)
+		}
+		return false
+	case *ast.ReturnStmt:
+		for _, result := range node.Results {
+			w.expression(result, "")
+		}
+		return false
+	case *ast.ExprStmt:
+		before := len(w.all)
+		if w.expression(node.X, ""); len(w.all) == before+1 {
+			w.all[before].key = "alone " + w.all[before].key
+		}
+		return false
+	case *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt, *ast.IncDecStmt:
+		w.add(node, "", "")
+		w.functions(node)
+		return false
+	}
+	return true
+}
+
+// header returns a condition with the statement before it.
+func (w *walk) header(node *ast.IfStmt) string {
+	if node.Init == nil {
+		return "if " + w.print(node.Cond)
+	}
+	return "if " + w.print(node.Init) + "; " + w.print(node.Cond)
+}
+
+func (w *walk) below(nodes ...ast.Node) {
+	for _, node := range nodes {
+		switch node := node.(type) {
+		case nil, *ast.Ident:
+		case *ast.BlockStmt:
+			for _, one := range node.List {
+				ast.Inspect(one, w.visit)
+			}
+		default:
+			ast.Inspect(node, w.visit)
+		}
+	}
+}
+
+// functions visits the bodies of functions in an expression.
+func (w *walk) functions(node ast.Node) {
+	ast.Inspect(node, func(n ast.Node) bool {
+		f, ok := n.(*ast.FuncLit)
+		if ok {
+			w.below(f.Body)
+		}
+		return !ok
+	})
+}
+
+// expression adds an expression. Of a chain of calls, as of a builder, each call is a statement.
+func (w *walk) expression(e ast.Expr, before string) {
+	var links []*ast.CallExpr
+	for at := e; ; {
+		call, ok := at.(*ast.CallExpr)
+		if !ok {
+			break
+		}
+		links = append(links, call)
+		selector, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			break
+		}
+		at = selector.X
+	}
+	const isBuilder = 3
+	if len(links) < isBuilder {
+		w.add(e, before, "")
+		w.functions(e)
+		return
+	}
+	for _, call := range slices.Backward(links) {
+		link := *call
+		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
+			link.Fun = selector.Sel
+		}
+		w.addAt(call.Rparen, w.print(&link), "")
+		for _, argument := range call.Args {
+			w.functions(argument)
+		}
+	}
+}
+
+func (w *walk) add(node ast.Node, before string, kind Kind) {
+	w.addAt(node.Pos(), before+w.print(node), kind)
+}
+
+func (w *walk) addAt(at token.Pos, text string, kind Kind) {
+	if !w.isUsual(text) {
+		w.insert(at, text, text, kind)
+	}
+}
+
+// insert adds a statement. Its key has the paths of the packages and no name of a receiver: a program may choose these.
+func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
+	key = qualified.ReplaceAllStringFunc(key, func(name string) string {
+		if name = strings.TrimSuffix(name, "."); name == w.receiver {
+			return "receiver."
+		}
+		return cmp.Or(w.imports[name], name) + "."
+	})
+	w.all = append(w.all, statement{file: w.file, line: w.set.Position(at).Line, text: text, key: key, kind: kind})
+}
+
+// qualified matches a name before a dot.
+var qualified = regexp.MustCompile(`\b[a-zA-Z]\w*\.`)
+
+// isUsual reports whether a statement is in each program: it hands an error on, logs, or calls a function of the program.
+func (w *walk) isUsual(text string) bool {
+	switch text {
+	case "nil", "err", "err != nil", "err == nil", "ctrl.Result{}", "reconcile.Result{}", "false", "true":
+		return true
+	}
+	name, _, isCall := strings.Cut(text, "(")
+	name = name[strings.LastIndexAny(name, " .")+1:]
+	return isCall && w.own[name] || strings.HasPrefix(text, "fmt.") || strings.Contains(text, "log.FromContext(") ||
+		strings.HasPrefix(text, "log.") || strings.HasPrefix(text, "klog.") || strings.HasPrefix(text, "logger.")
+}
+
+// print returns a node in one line, without the bodies of functions.
+func (w *walk) print(node ast.Node) string {
+	var bodies []*ast.BlockStmt
+	var lists [][]ast.Stmt
+	ast.Inspect(node, func(n ast.Node) bool {
+		f, ok := n.(*ast.FuncLit)
+		if ok {
+			bodies, lists = append(bodies, f.Body), append(lists, f.Body.List)
+			f.Body.List = nil
+		}
+		return !ok
+	})
+	var text bytes.Buffer
+	_ = printer.Fprint(&text, token.NewFileSet(), node) // a bytes.Buffer has no errors
+	for n, body := range bodies {
+		body.List = lists[n]
+	}
+	return strings.Join(strings.Fields(text.String()), " ")
+}
+
+// handsOnError reports whether only an error is assigned.
+func handsOnError(left []ast.Expr) bool {
+	name, ok := left[0].(*ast.Ident)
+	return ok && len(left) == 1 && name.Name == "err"
+}
+
+// endsFunction reports whether a block ends with a return.
+func endsFunction(block *ast.BlockStmt) bool {
+	if len(block.List) == 0 {
+		return false
+	}
+	_, ok := block.List[len(block.List)-1].(*ast.ReturnStmt)
+	return ok
+}

@@ -1,0 +1,97 @@
+package difference
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// solution is a program that a reader should write.
+const solution = `package main
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	web := &webv1.MyWeb{}
+	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{}, r.createChild(ctx, NewConfigMap(web))
+}
+
+func (r *Reconciler) createChild(ctx context.Context, child client.Object) error {
+	err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	log.FromContext(ctx).Info("Creating child")
+	if err := ctrl.SetControllerReference(web, child, r.Scheme()); err != nil {
+		return err
+	}
+	return r.Create(ctx, child)
+}
+
+func run() error {
+	return ctrl.NewControllerManagedBy(mgr).For(&webv1.MyWeb{}).Owns(&corev1.ConfigMap{}).Complete(&Reconciler{})
+}
+`
+
+func TestDifferences(t *testing.T) {
+	for _, test := range []struct {
+		name, old, text, want string
+	}{
+		{"the same", "", "", ""},
+		{"another function", "createChild", "ensure", ""},
+		{"another receiver", "(r *", "(rec *", ""},
+		{"another name of a package", "apierrors", "errors", ""},
+		{"an error that is handed on in another way", "return r.Create(ctx, child)",
+			"if err := r.Create(ctx, child); err != nil {\n\t\treturn fmt.Errorf(\"create: %w\", err)\n\t}\n\treturn nil", ""},
+		{"another argument", "client.ObjectKeyFromObject(child)", "types.NamespacedName{Name: child.GetName()}",
+			"16: types.NamespacedName{Name: child.GetName()} | client.ObjectKeyFromObject(child)"},
+		{"swapped arguments", "(web, child, r.Scheme())", "(child, web, r.Scheme())", "21: child, web | web, child"},
+		{"a return", "\treturn ctrl.Result{}, r.createChild", "\tif web.Status.Done {\n\t\treturn ctrl.Result{}, nil\n\t}\n\treturn ctrl.Result{}, r.createChild",
+			"12: if web.Status.Done | ends"},
+		{"an error that is dropped", "\tif err := ctrl.SetControllerReference(web, child, r.Scheme()); err != nil {\n\t\treturn err\n\t}\n",
+			"\t_ = ctrl.SetControllerReference(web, child, r.Scheme())\n", "21: _ = ctrl.SetControllerReference(web, child, r.Scheme()) | drops"},
+		{"a result that nothing uses", "\treturn r.Create(ctx, child)", "\tr.Create(ctx, child)\n\treturn nil", "24: r.Create(ctx, child) | drops"},
+		{"an error after which it goes on", "\tif err := ctrl.SetControllerReference(web, child, r.Scheme()); err != nil {\n\t\treturn err\n\t}\n",
+			"\tif err := ctrl.SetControllerReference(web, child, r.Scheme()); err != nil {\n\t\tlog.FromContext(ctx).Error(err, \"no\")\n\t}\n",
+			"21: if err := ctrl.SetControllerReference(web, child, r.Scheme()); err != nil | drops"},
+		{"a watch that is missing", ".Owns(&corev1.ConfigMap{})", "", "0:  | Owns(&corev1.ConfigMap{})"},
+		{"another order", "\tif err := ctrl.SetControllerReference(web, child, r.Scheme()); err != nil {\n\t\treturn err\n\t}\n\treturn r.Create(ctx, child)",
+			"\tif err := r.Create(ctx, child); err != nil {\n\t\treturn err\n\t}\n\treturn ctrl.SetControllerReference(web, child, r.Scheme())",
+			"21: r.Create(ctx, child) | ctrl.SetControllerReference(web, child, r.Scheme()) before"},
+		{"a program that does not compile", "func run() error {", "func run( error {", ""},
+	} {
+		mine := strings.ReplaceAll(solution, test.old, test.text)
+		if test.name == "another receiver" {
+			mine = regexp.MustCompile(`\br\.`).ReplaceAllString(mine, "rec.")
+		}
+		var got []string
+		for _, d := range Of(Program{"main.go": []byte(mine)}, Program{"main.go": []byte(solution)}, nil) {
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%d: %s | %s", d.Line, d.Mine, strings.TrimSpace(d.Other+" "+string(d.Kind)))))
+		}
+		if is := strings.Join(got, "\n"); is != test.want {
+			t.Errorf("%s:\n%s\nwant:\n%s", test.name, is, test.want)
+		}
+	}
+}
+
+// TestTheStarterIsNoDifference: what the reader has not written is not the reader's mistake.
+func TestTheStarterIsNoDifference(t *testing.T) {
+	starter := "package main\n\nfunc main() {\n\tcontrollerutil.CreateOrUpdate(ctx, a)\n}\n"
+	mine := strings.Replace(starter, "OrUpdate", "OrPatch", 1)
+	all := Of(Program{"main.go": []byte(starter)}, Program{"main.go": []byte(solution)}, Program{"main.go": []byte(starter)})
+	for _, d := range all {
+		if d.Line > 0 {
+			t.Errorf("the starter has %+v", d)
+		}
+	}
+	all = Of(Program{"main.go": []byte(mine)}, Program{"main.go": []byte(solution)}, Program{"main.go": []byte(starter)})
+	if len(all) == 0 || all[0].Statement != "controllerutil.CreateOrPatch(ctx, a)" {
+		t.Errorf("%+v", all)
+	}
+}

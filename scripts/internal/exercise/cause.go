@@ -1,0 +1,167 @@
+package exercise
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/scripts/internal/difference"
+)
+
+// A Cause is what may explain a failure: a known wrong answer, or the places at which the reader's program differs from the
+// solution, or both.
+type Cause struct {
+	Wrong   Wrong
+	Differs []difference.Difference
+}
+
+// Cause returns what may explain a failure of the reader's files. An unchanged starter has no cause.
+func (c Course) Cause(e Exercise, failure string) Cause {
+	mine, err := c.Written(e)
+	if err != nil || failure == "" {
+		return Cause{}
+	}
+	starter, err := c.Files(e, e.Starter)
+	if err == nil && digest(&attempt{e: e, files: mine}) == digest(&attempt{e: e, files: starter}) {
+		return Cause{}
+	}
+	if first, err := c.First(e); err == nil {
+		starter = first
+	}
+	var solution map[string][]byte
+	if e.Solution != "" && !strings.HasPrefix(failure, errCompile.Error()) {
+		if solution, err = c.Files(e, e.Solution); err != nil {
+			return Cause{}
+		}
+	}
+	return e.cause(failure, mine, solution, starter)
+}
+
+// mostDifferences is how many differences a program may have that is nearly the solution. In another program, no
+// difference explains a failure.
+const mostDifferences = 12
+
+func (e Exercise) cause(failure string, mine, solution, starter map[string][]byte) Cause {
+	all := difference.Of(mine, solution, starter)
+	if len(solution) == 0 || len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
+		all = nil
+	}
+	var own []string
+	for _, d := range ownOf(all) {
+		own = append(own, d.Statement)
+	}
+	known := e.Recognise(failure, source(mine))
+	for _, w := range known {
+		if same, _ := e.compare(w, all, solution); same {
+			return Cause{Wrong: w}
+		}
+	}
+	if some := recognise(inLanguage(e.said, mistakes), "", "", own); len(some) > 0 {
+		shows := regexp.MustCompile(`(?m)` + some[0].Statement)
+		return Cause{some[0], slices.DeleteFunc(ownOf(all), func(d difference.Difference) bool { return !shows.MatchString(d.Statement) })}
+	}
+	for _, w := range known {
+		if _, refuted := e.compare(w, all, solution); !refuted {
+			return Cause{w, all}
+		}
+	}
+	return Cause{Differs: all}
+}
+
+// compare compares a reader's differences from the solution with those of a known wrong answer: they are the same, or they
+// refute it, as they are about other statements. Only a guess can be refuted: the failure has the words of every other mistake.
+func (e Exercise) compare(w Wrong, all []difference.Difference, solution map[string][]byte) (same, refuted bool) {
+	isOwn := slices.ContainsFunc(e.Wrong, func(a Wrong) bool { return a.Name == w.Name && a.Mistake == "" })
+	refuted = len(all) > 0 && (isOwn || w.Guess)
+	for _, a := range e.Wrong {
+		if a.Mistake != w.Name && (a.Name != w.Name || a.Mistake != "") {
+			continue
+		}
+		files, err := a.apply(e, solution)
+		if err != nil {
+			return false, false
+		}
+		of := difference.Of(files, solution, nil)
+		meets := func(d difference.Difference) bool { return slices.ContainsFunc(of, d.Meets) }
+		if len(of) == len(all) && !slices.ContainsFunc(all, func(d difference.Difference) bool { return !meets(d) }) {
+			return true, false
+		}
+		if len(of) == 0 || slices.ContainsFunc(all, meets) {
+			refuted = false
+		}
+	}
+	return false, refuted
+}
+
+// shown returns the differences that a hint shows: what the reader wrote in place of a statement of the solution, and what
+// ends the work early, come first. A program that lacks much is not finished: what it lacks is the exercise.
+func shown(all []difference.Difference) []difference.Difference {
+	const most = 3
+	own := ownOf(all)
+	if lacks := len(all) - len(own); lacks <= most {
+		own = all
+	}
+	own = slices.Clone(own)
+	rank := func(d difference.Difference) int {
+		switch {
+		case d.Line == 0:
+			return 2
+		case d.Kind == "" && d.Other == "":
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(own, func(a, b difference.Difference) int { return rank(a) - rank(b) })
+	own = slices.CompactFunc(own, func(a, b difference.Difference) bool { return a.Line > 0 && a.Line == b.Line })
+	return own[:min(most, len(own))]
+}
+
+// ownOf returns the differences that are statements of the reader.
+func ownOf(all []difference.Difference) (own []difference.Difference) {
+	for _, d := range all {
+		if d.Line > 0 {
+			own = append(own, d)
+		}
+	}
+	return own
+}
+
+// sayDifferences says where the reader's program differs from the solution.
+func (e Exercise) sayDifferences(all []difference.Difference) string {
+	if all = shown(all); len(all) == 0 {
+		return ""
+	}
+	lines := []string{e.Sayf("Your program and the solution differ here:")}
+	for _, d := range all {
+		if d.Line > 0 {
+			lines = append(lines, code(fmt.Sprintf("%s:%d: %s", d.File, d.Line, d.Statement)))
+		}
+		switch {
+		case d.Line == 0:
+			lines = append(lines, e.Sayf("The solution also has this:"), code(d.Other))
+		case d.Kind == difference.Before:
+			lines = append(lines, e.Sayf("The solution does this before it:"), code(d.Other))
+		case d.Kind == difference.Drops:
+			lines = append(lines, e.Sayf("The solution returns the error: then the work is tried again."))
+		case d.Other != "" && d.Mine != d.Statement:
+			lines = append(lines, e.Sayf("In place of `%s` the solution has this:", d.Mine), code(d.Other))
+		case d.Other != "":
+			lines = append(lines, e.Sayf("The solution has this in its place:"), code(d.Other))
+		case d.Kind == difference.Ends:
+			lines = append(lines, e.Sayf("The solution has no such condition: where it is true, the rest of the function is not done."))
+		default:
+			lines = append(lines, e.Sayf("The solution has no such statement."))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// code returns a statement as an indented line that fits a terminal.
+func code(text string) string {
+	const most = 92
+	if short := []rune(text); len(short) > most {
+		text = string(short[:most-1]) + "…"
+	}
+	return "    " + text
+}
