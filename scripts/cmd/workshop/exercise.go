@@ -409,7 +409,7 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbos
 	c.Judge.Waiting = p.waiting
 	if !verbose {
 		c.Known = func(own []exercise.Result) {
-			t.PrintOwn(os.Stdout, own, false)
+			t.PrintOwn(os.Stdout, own, false, c.Place(t.Exercise, own)...)
 			p.verdict.Store(true)
 			_ = c.ShowFailure(t.Exercise, own) // the end of the check keeps it, or reports the error
 		}

@@ -5,6 +5,7 @@ package difference
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/printer"
@@ -37,6 +38,9 @@ type Difference struct {
 	other string
 }
 
+// Place returns the file and the line, as a compiler writes them.
+func (d Difference) Place() string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
+
 // Meets reports whether two differences are about one statement, of the program or of the solution.
 func (d Difference) Meets(other Difference) bool {
 	return d.Statement != "" && d.Statement == other.Statement || d.other != "" && d.other == other.other
@@ -58,8 +62,9 @@ const (
 // Program has files by their names.
 type Program = map[string][]byte
 
-// Of returns the differences of a program from a solution: first the statements of the
-// program, in its order, then those that it lacks. The statements of the starter are not the reader's work, and no difference. A program that does not compile has none.
+// Of returns the differences of a program from a solution: first the statements of the program, in its order, then those
+// that it lacks. The statements of the starter are not the reader's work, and no difference. A program that does not compile
+// has none.
 func Of(mine, solution, starter Program) (all []Difference) {
 	own, others := statementsOf(mine), statementsOf(solution)
 	if len(own) == 0 {
@@ -199,11 +204,12 @@ func statementsOf(files Program) []statement {
 	w := walk{set: token.NewFileSet(), own: map[string]bool{}}
 	parsed := map[string]*ast.File{}
 	for name, data := range files {
-		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || ast.IsGenerated(w.parse(name, data)) {
+		file := w.parse(name, data)
+		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || ast.IsGenerated(file) {
 			continue
 		}
-		parsed[name] = w.parse(name, data)
-		for _, d := range parsed[name].Decls {
+		parsed[name] = file
+		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
 				w.own[f.Name.Name] = true
 			}
@@ -234,7 +240,7 @@ type walk struct {
 }
 
 func (w *walk) parse(name string, data []byte) *ast.File {
-	file, err := parser.ParseFile(w.set, name, data, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(w.set, name, data, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil || file == nil {
 		return &ast.File{Name: ast.NewIdent("_")}
 	}

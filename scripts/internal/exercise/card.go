@@ -127,8 +127,8 @@ func (r Report) failing() string {
 }
 
 // PrintOwn writes the verdicts of an exercise's own check, as soon as they are known. Unless verbose, the first failure
-// hides the others.
-func (e Exercise) PrintOwn(w io.Writer, verdicts []Result, verbose bool) {
+// hides the others, and has the lines of more.
+func (e Exercise) PrintOwn(w io.Writer, verdicts []Result, verbose bool, more ...CardLine) {
 	bad := failed(verdicts)
 	if verbose || len(bad) == 0 {
 		for _, v := range verdicts {
@@ -138,7 +138,7 @@ func (e Exercise) PrintOwn(w io.Writer, verdicts []Result, verbose bool) {
 		return
 	}
 	outcome.Line(w, bad[0].Verdict, bad[0].Check, fmt.Sprintf("%s (%.1f s)", e.said.SayWhole(bad[0].Title), bad[0].Seconds))
-	e.printLines(w, failureLines(bad[0]))
+	e.printLines(w, append(failureLines(bad[0]), more...))
 }
 
 // Card returns a card in the language of the exercise.

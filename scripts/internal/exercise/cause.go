@@ -1,12 +1,12 @@
 package exercise
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"example.com/operator-workshop/scripts/internal/difference"
+	"example.com/operator-workshop/scripts/internal/translation"
 )
 
 // A Cause is what may explain a failure: a known wrong answer, or the places at which the reader's program differs from the
@@ -14,6 +14,21 @@ import (
 type Cause struct {
 	Wrong   Wrong
 	Differs []difference.Difference
+	// Same means that the program has the differences of the known wrong answer, and no others.
+	Same bool
+}
+
+// place returns the line of the card that names the first place.
+func (c Cause) place() (lines []CardLine) {
+	if some := ownOf(shown(c.Differs)); len(some) > 0 {
+		lines = append(lines, CardLine{translation.Mark("Look at"), strings.TrimSpace(code(some[0].Place() + ": " + some[0].Statement))})
+	}
+	return lines
+}
+
+// Place returns the line of the card that names the place of a failure, if one is known.
+func (c Course) Place(e Exercise, own []Result) []CardLine {
+	return c.Cause(e, Report{Own: own}.Failure()).place()
 }
 
 // Cause returns what may explain a failure of the reader's files. An unchanged starter has no cause.
@@ -54,16 +69,17 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	known := e.Recognise(failure, source(mine))
 	for _, w := range known {
 		if same, _ := e.compare(w, all, solution); same {
-			return Cause{Wrong: w}
+			return Cause{w, all, true}
 		}
 	}
 	if some := recognise(inLanguage(e.said, mistakes), "", "", own); len(some) > 0 {
 		shows := regexp.MustCompile(`(?m)` + some[0].Statement)
-		return Cause{some[0], slices.DeleteFunc(ownOf(all), func(d difference.Difference) bool { return !shows.MatchString(d.Statement) })}
+		isOther := func(d difference.Difference) bool { return !shows.MatchString(d.Statement) }
+		return Cause{Wrong: some[0], Differs: slices.DeleteFunc(ownOf(all), isOther)}
 	}
 	for _, w := range known {
 		if _, refuted := e.compare(w, all, solution); !refuted {
-			return Cause{w, all}
+			return Cause{Wrong: w, Differs: all}
 		}
 	}
 	return Cause{Differs: all}
@@ -135,7 +151,7 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 	lines := []string{e.Sayf("Your program and the solution differ here:")}
 	for _, d := range all {
 		if d.Line > 0 {
-			lines = append(lines, code(fmt.Sprintf("%s:%d: %s", d.File, d.Line, d.Statement)))
+			lines = append(lines, code(d.Place()+": "+d.Statement))
 		}
 		switch {
 		case d.Line == 0:

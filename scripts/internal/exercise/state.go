@@ -101,9 +101,13 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 		s.Failure = s.Failure[:mostOfFailure]
 	}
 	cause, failing := c.Cause(e, s.Failure), r.failing()
+	differs := cause.Differs
+	if cause.Same { // the hint of the known wrong answer says it
+		differs = nil
+	}
 	isAnother := failing != s.Failing || cause.Wrong.Name != s.Wrong ||
-		e.sayDifferences(cause.Differs) != e.sayDifferences(s.Differs)
-	if s.Failing, s.Wrong, s.Differs = failing, cause.Wrong.Name, cause.Differs; isAnother {
+		e.sayDifferences(differs) != e.sayDifferences(s.Differs)
+	if s.Failing, s.Wrong, s.Differs = failing, cause.Wrong.Name, differs; isAnother {
 		s.Hints = 0
 	}
 	if r.Passed() {
@@ -111,6 +115,7 @@ func (c Course) Judged(e Exercise, s State, files string, r Report) error {
 		s.Solved = files
 	}
 	card := r.Card(c.nextTitle(e, s), s.Card)
+	card.Lines = append(card.Lines, cause.place()...)
 	s.Card, card.Time = &card, c.Now()
 	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
@@ -123,6 +128,7 @@ func (c Course) ShowFailure(e Exercise, own []Result) error {
 	}
 	s.Take(e)
 	card := Report{Own: own}.Card("", nil)
+	card.Lines = append(card.Lines, c.Place(e, own)...)
 	s.Card, card.Time = &card, c.Now()
 	return c.SetState(s)
 }
