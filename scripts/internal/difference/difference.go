@@ -34,8 +34,8 @@ type Difference struct {
 	// Kind says more of Mine; most differences have none.
 	Kind Kind `json:"kind,omitempty"`
 
-	// other is the whole statement of the solution.
-	other string
+	// key and other compare the statements of the program and of the solution.
+	key, other string
 }
 
 // Place returns the file and the line, as a compiler writes them.
@@ -43,7 +43,7 @@ func (d Difference) Place() string { return fmt.Sprintf("%s:%d", d.File, d.Line)
 
 // Meets reports whether two differences are about one statement, of the program or of the solution.
 func (d Difference) Meets(other Difference) bool {
-	return d.Statement != "" && d.Statement == other.Statement || d.other != "" && d.other == other.other
+	return d.key != "" && d.key == other.key || d.other != "" && d.other == other.other
 }
 
 // A Kind of difference.
@@ -75,9 +75,9 @@ func Of(mine, solution, starter Program) (all []Difference) {
 		return moved(own, others)
 	}
 	for _, s := range without(extra, statementsOf(starter)) {
-		d := Difference{File: s.file, Line: s.line, Mine: s.text, Kind: s.kind, Statement: s.text}
+		d := Difference{File: s.file, Line: s.line, Mine: s.text, Kind: s.kind, Statement: s.text, key: s.key}
 		if at := nearest(s, missing); at >= 0 {
-			d.other = missing[at].text
+			d.other = missing[at].key
 			switch {
 			case s.text == missing[at].text:
 				d.Kind = Drops
@@ -89,7 +89,7 @@ func Of(mine, solution, starter Program) (all []Difference) {
 		all = append(all, d)
 	}
 	for _, s := range missing {
-		all = append(all, Difference{Other: s.text, other: s.text})
+		all = append(all, Difference{Other: s.text, other: s.key})
 	}
 	return all
 }
@@ -100,7 +100,7 @@ func moved(own, others []statement) []Difference {
 	for n := range min(len(own), len(others)) {
 		if own[n].key != others[n].key {
 			return []Difference{{File: own[n].file, Line: own[n].line, Mine: own[n].text, Statement: own[n].text, Other: others[n].text,
-				Kind: Before}}
+				Kind: Before, key: own[n].key, other: others[n].key}}
 		}
 	}
 	return nil
@@ -232,11 +232,10 @@ type walk struct {
 	set *token.FileSet
 	// own has the names of the program's functions.
 	own map[string]bool
-	// file is the file that is read, imports has its packages by their names, and receiver is that of its last method.
-	file     string
-	imports  map[string]string
-	receiver string
-	all      []statement
+	// file is the file that is read, imports has its packages by their names, and types the variables of the function.
+	file           string
+	imports, types map[string]string
+	all            []statement
 }
 
 func (w *walk) parse(name string, data []byte) *ast.File {
@@ -251,9 +250,7 @@ func (w *walk) parse(name string, data []byte) *ast.File {
 func (w *walk) visit(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.FuncDecl:
-		if w.receiver = ""; node.Recv != nil && len(node.Recv.List[0].Names) > 0 {
-			w.receiver = node.Recv.List[0].Names[0].Name
-		}
+		w.types = w.typesOf(node)
 	case *ast.IfStmt:
 		w.below(node.Init)
 		switch condition, text := w.print(node.Cond), w.header(node); {
@@ -389,19 +386,59 @@ func (w *walk) addAt(at token.Pos, text string, kind Kind) {
 	}
 }
 
-// insert adds a statement. Its key has the paths of the packages and no name of a receiver: a program may choose these.
+// insert adds a statement. A program chooses the names of its variables and packages, so the key has their types and
+// paths.
 func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
-	key = qualified.ReplaceAllStringFunc(key, func(name string) string {
-		if name = strings.TrimSuffix(name, "."); name == w.receiver {
-			return "receiver."
+	key = chosen.ReplaceAllStringFunc(key, func(name string) string {
+		if strings.HasPrefix(name, ".") {
+			return name // of a field or a method
 		}
-		return cmp.Or(w.imports[name], name) + "."
+		return cmp.Or(w.types[name], w.imports[name], name)
 	})
 	w.all = append(w.all, statement{file: w.file, line: w.set.Position(at).Line, text: text, key: key, kind: kind})
 }
 
-// qualified matches a name before a dot.
-var qualified = regexp.MustCompile(`\b[a-zA-Z]\w*\.`)
+// chosen matches a name, with a dot before it when it is that of a field.
+var chosen = regexp.MustCompile(`\.?\b[a-zA-Z]\w*\b`)
+
+// typesOf returns the types of a function's variables by their names, as far as a declaration has them. Two variables of
+// one type keep their names.
+func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
+	types, count := map[string]string{}, map[string]int{}
+	add := func(name, of string) {
+		if types[name] == "" && name != "_" {
+			types[name] = of
+			count[of]++
+		}
+	}
+	fields := []*ast.FieldList{f.Recv, f.Type.Params}
+	for _, list := range slices.DeleteFunc(fields, func(l *ast.FieldList) bool { return l == nil }) {
+		for _, field := range list.List {
+			for _, name := range field.Names {
+				add(name.Name, strings.TrimPrefix(w.print(field.Type), "*"))
+			}
+		}
+	}
+	ast.Inspect(f, func(node ast.Node) bool {
+		assign, ok := node.(*ast.AssignStmt)
+		if !ok || assign.Tok != token.DEFINE || len(assign.Lhs) != len(assign.Rhs) {
+			return true
+		}
+		for n, value := range assign.Rhs {
+			if address, ok := value.(*ast.UnaryExpr); ok && address.Op == token.AND {
+				value = address.X
+			}
+			literal, ok := value.(*ast.CompositeLit)
+			name, isName := assign.Lhs[n].(*ast.Ident)
+			if ok && isName && literal.Type != nil {
+				add(name.Name, w.print(literal.Type))
+			}
+		}
+		return true
+	})
+	maps.DeleteFunc(types, func(_, of string) bool { return count[of] > 1 })
+	return types
+}
 
 // isUsual reports whether a statement is in each program: it hands an error on, logs, or calls a function of the program.
 func (w *walk) isUsual(text string) bool {

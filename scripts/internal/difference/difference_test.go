@@ -19,10 +19,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return ctrl.Result{}, r.createChild(ctx, NewConfigMap(web))
+	return ctrl.Result{}, r.createChild(ctx, web, NewConfigMap(web))
 }
 
-func (r *Reconciler) createChild(ctx context.Context, child client.Object) error {
+func (r *Reconciler) createChild(ctx context.Context, web *webv1.MyWeb, child client.Object) error {
 	err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
 	if !apierrors.IsNotFound(err) {
 		return err
@@ -46,6 +46,7 @@ func TestDifferences(t *testing.T) {
 		{"the same", "", "", ""},
 		{"another function", "createChild", "ensure", ""},
 		{"another receiver", "(r *", "(rec *", ""},
+		{"another name of a variable", "", "", ""},
 		{"another name of a package", "apierrors", "errors", ""},
 		{"an error that is handed on in another way", "return r.Create(ctx, child)",
 			"if err := r.Create(ctx, child); err != nil {\n\t\treturn fmt.Errorf(\"create: %w\", err)\n\t}\n\treturn nil", ""},
@@ -67,8 +68,11 @@ func TestDifferences(t *testing.T) {
 		{"a program that does not compile", "func run() error {", "func run( error {", ""},
 	} {
 		mine := strings.ReplaceAll(solution, test.old, test.text)
-		if test.name == "another receiver" {
+		switch test.name {
+		case "another receiver":
 			mine = regexp.MustCompile(`\br\.`).ReplaceAllString(mine, "rec.")
+		case "another name of a variable":
+			mine = regexp.MustCompile(`\bweb\b`).ReplaceAllString(mine, "site")
 		}
 		var got []string
 		for _, d := range Of(Program{"main.go": []byte(mine)}, Program{"main.go": []byte(solution)}, nil) {

@@ -58,24 +58,22 @@ func (c Course) Cause(e Exercise, failure string) Cause {
 const mostDifferences = 12
 
 func (e Exercise) cause(failure string, mine, solution, starter map[string][]byte) Cause {
-	all := difference.Of(mine, solution, starter)
-	if len(solution) == 0 || len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
-		all = nil
+	var all []difference.Difference
+	if len(solution) > 0 {
+		all = difference.Of(mine, solution, starter)
 	}
-	var own []string
-	for _, d := range ownOf(all) {
-		own = append(own, d.Statement)
+	byStatement, places := e.shownBy(all)
+	if len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
+		all = nil
 	}
 	known := e.Recognise(failure, source(mine))
 	for _, w := range known {
-		if same, _ := e.compare(w, all, solution); same {
+		if same, _ := e.compare(w, all, solution); same || len(all) == 0 && !w.Guess {
 			return Cause{w, all, true}
 		}
 	}
-	if some := recognise(inLanguage(e.said, mistakes), "", "", own); len(some) > 0 {
-		shows := regexp.MustCompile(`(?m)` + some[0].Statement)
-		isOther := func(d difference.Difference) bool { return !shows.MatchString(d.Statement) }
-		return Cause{Wrong: some[0], Differs: slices.DeleteFunc(ownOf(all), isOther)}
+	if byStatement.Name != "" {
+		return Cause{Wrong: byStatement, Differs: places}
 	}
 	for _, w := range known {
 		if _, refuted := e.compare(w, all, solution); !refuted {
@@ -83,6 +81,25 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 		}
 	}
 	return Cause{Differs: all}
+}
+
+// shownBy returns the mistake that a statement of the reader shows, and the statements that show it.
+func (e Exercise) shownBy(all []difference.Difference) (w Wrong, places []difference.Difference) {
+	for _, m := range inLanguage(e.said, mistakes) {
+		if m.Statement == "" {
+			continue
+		}
+		shows := regexp.MustCompile(m.Statement)
+		for _, d := range all {
+			if shows.MatchString(d.Statement) {
+				w, places = m, append(places, d)
+			}
+		}
+		if w.Name != "" {
+			return w, places
+		}
+	}
+	return Wrong{}, nil
 }
 
 // compare compares a reader's differences from the solution with those of a known wrong answer: they are the same, or they

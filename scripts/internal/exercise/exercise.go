@@ -313,31 +313,21 @@ func before(all []Exercise, e Exercise) (some []Exercise) {
 }
 
 // Recognise returns the known wrong answers that match a failure and its source. When none matches, it returns the
-// mistakes that match.
+// mistakes that match. A mistake that a statement shows is not among them.
 func (e Exercise) Recognise(failure, source string) []Wrong {
-	if own := recognise(e.Wrong, failure, source, nil); len(own) > 0 {
+	if own := recognise(e.Wrong, failure, source); len(own) > 0 {
 		return own
 	}
-	return recognise(inLanguage(e.said, mistakes), failure, source, nil)
+	return recognise(inLanguage(e.said, mistakes), failure, source)
 }
 
-// recognise returns those that match. With statements, it returns those that a statement shows, whatever the failure is.
-func recognise(known []Wrong, failure, source string, statements []string) (some []Wrong) {
+func recognise(known []Wrong, failure, source string) (some []Wrong) {
 	find := func(pattern, text string) []int {
 		return regexp.MustCompile(`(?m)` + pattern).FindStringSubmatchIndex(text)
 	}
 	for _, w := range known {
-		if w.Mistake != "" || (w.Statement != "") != (statements != nil) {
-			continue
-		}
-		if w.Statement != "" {
-			if find(w.Statement, strings.Join(statements, "\n")) != nil {
-				some = append(some, w)
-			}
-			continue
-		}
 		says, isThere := find(w.Says, failure), find(w.Source, source) != nil
-		if says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
+		if w.Mistake != "" || w.Statement != "" || says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
 			continue
 		}
 		w.Hint = string(regexp.MustCompile(`(?m)`+w.Says).ExpandString(nil, w.Hint, failure, says))

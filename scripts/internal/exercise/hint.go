@@ -46,7 +46,7 @@ func (c Course) ShownHint(e Exercise, s State) (text, after string) {
 func (e Exercise) named(name, failure string) (Wrong, bool) {
 	for _, w := range slices.Concat(e.Wrong, inLanguage(e.said, mistakes)) {
 		w.Source, w.Lacks, w.Statement = "", "", "" // the files may have changed since the check
-		if some := recognise([]Wrong{w}, failure, "", nil); w.Name == name && len(some) > 0 {
+		if some := recognise([]Wrong{w}, failure, ""); w.Name == name && len(some) > 0 {
 			return some[0], true
 		}
 	}

@@ -72,7 +72,7 @@ func TestAWriteThatChangesAFieldLacksNoComparison(t *testing.T) {
 		"expected no write of configmaps; but the operator sent 2 writes:" + same + moved + "\nAfter that": "",
 	} {
 		name := ""
-		if some := recognise(mistakes, failure, "", nil); len(some) > 0 {
+		if some := recognise(mistakes, failure, ""); len(some) > 0 {
 			name = some[0].Name
 			if strings.Contains(failure, "changed") && !strings.Contains(some[0].Hint, "changes status.conditions[Available].message, although") {
 				t.Errorf("the hint is %q", some[0].Hint)

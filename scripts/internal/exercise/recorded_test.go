@@ -33,7 +33,7 @@ func TestMistakesInRecordedFailures(t *testing.T) {
 		}
 	}
 	for name, failure := range recorded {
-		if some := recognise(mistakes, failure, "", nil); len(some) == 0 || some[0].Name != name {
+		if some := recognise(mistakes, failure, ""); len(some) == 0 || some[0].Name != name {
 			t.Errorf("%q is neither a wrong answer of an exercise nor a mistake: %+v", name, some)
 		}
 	}
