@@ -364,6 +364,24 @@ func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	}
 }
 
+// After a later failure of an exercise that was passed, nothing comes next.
+func TestAFailureOffersNoNextExercise(t *testing.T) {
+	f := start(t)
+	f.sayMore()
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	f.fails(t, isBack)
+	ctx := f.editor(t)
+	says(t, ctx, "#panel-exercises .card", "✗ failed")
+	says(t, ctx, `[aria-label="The exercise"]`, "✓ passed")
+	var result string
+	do(t, ctx, chromedp.Evaluate(`document.querySelector('[aria-label="The result"]').textContent`, &result))
+	if strings.Contains(result, "Next:") {
+		t.Errorf("below the card of a failure stands %q", result)
+	}
+}
+
 // An exercise that was passed before says where the files are now, and why it has no editor.
 func TestAnEarlierExerciseSaysWhereTheFilesAre(t *testing.T) {
 	f := start(t)
@@ -385,6 +403,8 @@ func TestTheCapstoneFollowsAnExercise(t *testing.T) {
 	const entry = `//li/button[contains(., "An operator for your own kind (after 04.6)")]`
 	link := fmt.Sprintf(`[aria-label="The exercise"] a[href="/page/%s"]`, exercise.CapstonePage)
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(entry), chromedp.Click(entry))
+	says(t, ctx, link, "Its page")
+	do(t, ctx, chromedp.Reload())
 	says(t, ctx, link, "Its page")
 }
 

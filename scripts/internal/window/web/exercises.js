@@ -93,17 +93,22 @@ export class Exercises {
 
   /**
    * Loads the present files and progress from the server, and shows an exercise.
-   * @param {string} [id]
+   * @param {string} [chosen] the exercise that the reader has chosen now
    */
-  async refresh(id = this.id) {
-    this.id = id;
+  async refresh(chosen = "") {
+    this.id = chosen || this.id;
     const answer = await load("/exercises");
     if (!answer.ok) return this.fail(await answer.text());
     /** @type {Progress} */
     const progress = await answer.json();
     this.doors.progress(progress);
     const here = progress.exercises.find((one) => !one.passed && this.page.startsWith(one.chapter + "/"));
-    this.id ||= progress.current || here?.id || progress.next || progress.exercises[0]?.id || "";
+    const { current } = progress;
+    if (chosen) sessionStorage.setItem("exercise", JSON.stringify({ chosen, current }));
+    /** @type {{chosen?: string, current?: string}} the choice before a reload; it ends when another exercise begins */
+    const last = JSON.parse(sessionStorage.getItem("exercise") ?? "{}");
+    const kept = last.current === current && progress.exercises.find((one) => one.id === last.chosen);
+    this.id ||= (kept ? kept.id : "") || current || here?.id || progress.next || progress.exercises[0]?.id || "";
     const task = await load(`/exercises/${encodeURIComponent(this.id)}`);
     if (!task.ok) return this.fail(await task.text());
     await this.show(await task.json(), progress);
@@ -184,7 +189,7 @@ export class Exercises {
         click: () => this.doors.inTerminal(`details ${task.id}`, command, () => {}) }, t("All details")),
         element("code", {}, command), element("span", {}, t("shows the requests and the log lines of the last check"))));
     }
-    if (task.passed && task.id !== capstone && next && next.id !== task.id) {
+    if (task.passed && task.card?.passed !== false && task.id !== capstone && next && next.id !== task.id) {
       parts.push(element("p", {}, this.button(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise" }),
         " ", element("code", {}, commandOf(next.id, "exercise"))));
     }
