@@ -98,7 +98,13 @@ func TestBothHaveChangedTheFile(t *testing.T) {
 		do(t, ctx, chromedp.Click(fmt.Sprintf(`//button[text()=%q]`, name)), chromedp.WaitNotVisible(".question"))
 	}
 	change()
-	do(t, ctx, chromedp.Focus(codeText), ctrl("s"), chromedp.WaitVisible(".question"))
+	var stays bool
+	do(t, ctx, chromedp.Evaluate(`var button = document.querySelector(".question button")`, nil), chromedp.Focus(codeText), ctrl("s"),
+		ctrl("s"), chromedp.Poll(`performance.getEntries().filter(e => e.name.includes("/file/difference")).length === 3`, nil),
+		chromedp.WaitVisible(".question"), chromedp.Evaluate(`button.isConnected`, &stays))
+	if !stays {
+		t.Error("the same question is drawn again, and a click on its button would be lost")
+	}
 	if is := testkit.Read(t, f.code()); is != other {
 		t.Errorf("Save has written %q over another text", is)
 	}
@@ -358,6 +364,24 @@ func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	}
 }
 
+// After a later failure of an exercise that was passed, nothing comes next.
+func TestAFailureOffersNoNextExercise(t *testing.T) {
+	f := start(t)
+	f.sayMore()
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	f.fails(t, isBack)
+	ctx := f.editor(t)
+	says(t, ctx, "#panel-exercises .card", "✗ failed")
+	says(t, ctx, `[aria-label="The exercise"]`, "✓ passed")
+	var result string
+	do(t, ctx, chromedp.Evaluate(`document.querySelector('[aria-label="The result"]').textContent`, &result))
+	if strings.Contains(result, "Next:") {
+		t.Errorf("below the card of a failure stands %q", result)
+	}
+}
+
 // An exercise that was passed before says where the files are now, and why it has no editor.
 func TestAnEarlierExerciseSaysWhereTheFilesAre(t *testing.T) {
 	f := start(t)
@@ -379,6 +403,8 @@ func TestTheCapstoneFollowsAnExercise(t *testing.T) {
 	const entry = `//li/button[contains(., "An operator for your own kind (after 04.6)")]`
 	link := fmt.Sprintf(`[aria-label="The exercise"] a[href="/page/%s"]`, exercise.CapstonePage)
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(entry), chromedp.Click(entry))
+	says(t, ctx, link, "Its page")
+	do(t, ctx, chromedp.Reload())
 	says(t, ctx, link, "Its page")
 }
 
@@ -490,8 +516,7 @@ func TestTheReadersProgramRunsInATerminalOfItsOwn(t *testing.T) {
 	}
 	program("the first program")
 	ctx := f.editor(t)
-	run := chromedp.Tasks{chromedp.Click("#tab-exercises"), chromedp.WaitVisible(".program"),
-		chromedp.Evaluate(`document.querySelector(".program").click()`, nil)} // a change of the file draws the button again
+	run := chromedp.Tasks{chromedp.Click("#tab-exercises"), chromedp.Click(".program")}
 	for _, words := range []string{"the first program", "the second program"} {
 		program(words)
 		do(t, ctx, run)

@@ -19,6 +19,26 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** @type {WeakMap<Element, string>} */
+const drawn = new WeakMap();
+
+/**
+ * Shows elements in a place. One that looks as before stays, so that a click, the focus or an open fold in it is not lost.
+ * @param {Element} place
+ * @param {...Element} elements
+ */
+export function draw(place, ...elements) {
+  elements.forEach((next, at) => {
+    const html = next.outerHTML;
+    const shown = place.children[at];
+    if (shown && drawn.get(shown) === html) return;
+    drawn.set(next, html);
+    if (shown) shown.replaceWith(next);
+    else place.append(next);
+  });
+  while (place.children.length > elements.length) place.lastElementChild?.remove();
+}
+
 /**
  * Returns the element that a selector finds.
  * @param {string} selector

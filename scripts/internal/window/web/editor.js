@@ -3,7 +3,7 @@
 // editor may change it at any time, and neither of the two writes over the other.
 
 import { load } from "./connection.js";
-import { announce, difference, element, t } from "./dom.js";
+import { announce, difference, draw, element, t } from "./dom.js";
 import { connectGopls } from "./gopls.js";
 import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBracketsKeymap, Compartment, defaultKeymap, EditorState,
   EditorView, go, history, historyField, historyKeymap, indentOnInput, indentUnit, indentWithTab, isolateHistory, keymap,
@@ -109,7 +109,8 @@ export class Editor {
     this.opening = Promise.resolve();
     this.queue = Promise.resolve();
     this.waiting = 0;
-    this.asked = ""; // the version about which the question is
+    /** @type {Disk | undefined} the file about which the question is */
+    this.asked = undefined;
     this.later = 0;
     this.status = element("p", { class: "note", role: "status" });
     this.question = element("section", { class: "question", hidden: true });
@@ -294,7 +295,7 @@ export class Editor {
     if (!this.view || this.waiting > 0 || document.visibilityState === "hidden") return;
     const view = this.view;
     this.after(async () => {
-      const answer = await load(this.address("", { version: this.asked || this.version }));
+      const answer = await load(this.address("", { version: this.asked?.version || this.version }));
       if (view !== this.view || answer.status === 204 || answer.status === 503) return;
       if (answer.ok) await this.take(await answer.json());
       else this.say(t("The file cannot be read. Your text is still here. {1}", (await answer.text()).trim()));
@@ -361,7 +362,7 @@ export class Editor {
   }
 
   answered() {
-    this.asked = "";
+    this.asked = undefined;
     this.question.hidden = true;
   }
 
@@ -374,10 +375,10 @@ export class Editor {
     if (!answer.ok) return this.say(t("The file cannot be read. Your text is still here. {1}", (await answer.text()).trim()));
     /** @type {Disk & {difference: string}} */
     const disk = await answer.json();
-    this.asked = disk.version;
-    const mine = element("button", { type: "button", click: () => this.save(false, disk.version) }, t("Keep my text"));
-    const other = element("button", { type: "button", click: () => this.replace(disk) }, t("Use the file's text"));
-    this.question.replaceChildren(
+    this.asked = disk;
+    const mine = element("button", { type: "button", click: () => this.save(false, this.asked?.version) }, t("Keep my text"));
+    const other = element("button", { type: "button", click: () => this.asked && this.replace(this.asked) }, t("Use the file's text"));
+    draw(this.question,
       element("p", { role: "alert" }, t("Your text is not saved, and another program has changed the file. Which text stays?")),
       difference(disk.difference), element("p", { class: "bar" }, mine, other));
     this.question.hidden = false;

@@ -2,7 +2,7 @@
 // The exercises: the list of all chapters, and one exercise with its buttons. Each button types its command.
 
 import { load } from "./connection.js";
-import { difference, element, find, prose, showState, t } from "./dom.js";
+import { difference, draw, element, find, prose, showState, t } from "./dom.js";
 import { Editor, readOnly } from "./editor.js";
 
 /** @typedef {import("./dom.js").State} State */
@@ -81,28 +81,34 @@ export class Exercises {
     this.beside = element("section", { class: "beside", "aria-label": t("Files beside it") });
     this.below = element("div");
     this.buttons = element("section", { class: "buttons", "aria-label": t("Buttons") });
-    this.results = element("div");
+    this.results = element("section", { "aria-label": t("The result") });
     const code = element("section", { class: "editor", "aria-label": t("The file") });
     this.editor = new Editor(code, (check) => this.saved(check), () => this.showBeside());
     this.checksOnSave = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox",
       change: () => localStorage.setItem("check on save", this.checksOnSave.checked ? "yes" : "") }));
     this.checksOnSave.checked = localStorage.getItem("check on save") === "yes";
-    place.append(this.buttons, this.top, code, this.beside, this.results, this.below);
+    this.onSave = element("p", { hidden: true }, element("label", {}, this.checksOnSave, " ", t("Check each time the file is saved")));
+    place.append(this.buttons, this.top, code, this.beside, this.results, this.onSave, this.below);
   }
 
   /**
    * Loads the present files and progress from the server, and shows an exercise.
-   * @param {string} [id]
+   * @param {string} [chosen] the exercise that the reader has chosen now
    */
-  async refresh(id = this.id) {
-    this.id = id;
+  async refresh(chosen = "") {
+    this.id = chosen || this.id;
     const answer = await load("/exercises");
     if (!answer.ok) return this.fail(await answer.text());
     /** @type {Progress} */
     const progress = await answer.json();
     this.doors.progress(progress);
     const here = progress.exercises.find((one) => !one.passed && this.page.startsWith(one.chapter + "/"));
-    this.id ||= progress.current || here?.id || progress.next || progress.exercises[0]?.id || "";
+    const { current } = progress;
+    if (chosen) sessionStorage.setItem("exercise", JSON.stringify({ chosen, current }));
+    /** @type {{chosen?: string, current?: string}} the choice before a reload; it ends when another exercise begins */
+    const last = JSON.parse(sessionStorage.getItem("exercise") ?? "{}");
+    const kept = last.current === current && progress.exercises.find((one) => one.id === last.chosen);
+    this.id ||= (kept ? kept.id : "") || current || here?.id || progress.next || progress.exercises[0]?.id || "";
     const task = await load(`/exercises/${encodeURIComponent(this.id)}`);
     if (!task.ok) return this.fail(await task.text());
     await this.show(await task.json(), progress);
@@ -110,9 +116,9 @@ export class Exercises {
 
   /** @param {string} sentence */
   fail(sentence) {
-    this.top.replaceChildren(element("p", { role: "alert" }, ...prose(sentence)));
-    for (const part of [this.buttons, this.results, this.below]) part.replaceChildren();
-    delete this.buttons.dataset.exercise;
+    draw(this.top, element("p", { role: "alert" }, ...prose(sentence)));
+    for (const part of [this.buttons, this.results, this.below]) draw(part);
+    this.onSave.hidden = true;
   }
 
   /**
@@ -121,13 +127,11 @@ export class Exercises {
    */
   async show(task, progress) {
     const focused = document.activeElement instanceof HTMLButtonElement ? document.activeElement.textContent : "";
-    this.top.replaceChildren(this.about(task));
-    if (this.buttons.dataset.exercise !== task.id) { // else the buttons stay, and so does the focus
-      this.buttons.replaceChildren(...actionsOf(task.id).map((action) => this.button(task.id, action)));
-      this.buttons.dataset.exercise = task.id;
-    }
-    this.results.replaceChildren(this.result(task, progress));
-    this.below.replaceChildren(this.commands(task), this.all(progress));
+    draw(this.top, this.about(task));
+    draw(this.buttons, ...actionsOf(task.id).map((action) => this.button(task.id, action)));
+    draw(this.results, ...this.result(task, progress));
+    this.onSave.hidden = !task.begun;
+    draw(this.below, this.commands(task), this.changes(task), this.all(progress));
     if (focused && document.activeElement === document.body) {
       [...this.place.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
     }
@@ -168,37 +172,33 @@ export class Exercises {
       showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
     }
     const next = progress.exercises.find((one) => one.id === progress.next);
-    const section = element("section", { "aria-label": t("The result") }, verdict,
-      task.card ? cardOf(task.card, isOld && !judged) : "");
+    const parts = [verdict, ...(task.card ? [cardOf(task.card, isOld && !judged)] : [])];
     if (task.hint) {
-      section.append(element("section", { class: isOld ? "card old" : "card", "aria-label": t("The last hint") },
+      parts.push(element("section", { class: isOld ? "card old" : "card", "aria-label": t("The last hint") },
         element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)), element("p", {}, ...prose(task.afterHint))));
     }
     const isCompiled = !task.card || task.card.passed || task.card.check;
     if (task.verdict && isCompiled) {
-      section.append(element("p", {}, element("button", { type: "button", click: () => this.doors.replay(task.id) },
-        t("Watch the last check step by step")), " ", task.verdict.passed ? t("✓ passed") : t("✗ failed"),
-        ` ${task.verdict.check}`));
+      parts.push(element("p", {}, element("button", { type: "button", "data-exercise": task.id,
+        click: () => this.doors.replay(task.id) }, t("Watch the last check step by step")), " ",
+        task.verdict.passed ? t("✓ passed") : t("✗ failed"), ` ${task.verdict.check}`));
     }
     if (task.card && !task.card.passed) {
       const command = `make check EX=${task.id}${language} VERBOSE=1`;
-      section.append(element("div", { class: "action" }, element("button", { type: "button",
+      parts.push(element("div", { class: "action" }, element("button", { type: "button",
         click: () => this.doors.inTerminal(`details ${task.id}`, command, () => {}) }, t("All details")),
         element("code", {}, command), element("span", {}, t("shows the requests and the log lines of the last check"))));
     }
-    if (task.passed && task.id !== capstone && next && next.id !== task.id) {
-      section.append(element("p", {}, this.button(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise" }),
+    if (task.passed && task.card?.passed !== false && task.id !== capstone && next && next.id !== task.id) {
+      parts.push(element("p", {}, this.button(next.id, { name: t("Next: {1}", `${next.id} ${next.title}`), target: "exercise" }),
         " ", element("code", {}, commandOf(next.id, "exercise"))));
     }
-    return section;
+    return parts;
   }
 
   /** @param {Task} task */
   commands(task) {
     const section = element("section", { "aria-label": t("Commands") });
-    if (task.begun) {
-      section.append(element("p", {}, element("label", {}, this.checksOnSave, " ", t("Check each time the file is saved"))));
-    }
     section.append(element("dl", { class: "typed" }, ...actionsOf(task.id).flatMap((action) => [element("dt", {}, action.name),
       element("dd", {}, element("code", {}, commandOf(task.id, action.target)), " ", ...prose(action.does))])));
     if (task.begun && task.program) {
@@ -206,10 +206,14 @@ export class Exercises {
         click: () => this.doors.program(`program ${task.id}`, task.program, () => {}) }, t("Run your program")),
         element("code", {}, task.program), element("span", {}, t("in a separate terminal; pressed again, it starts anew"))));
     }
-    section.append(task.difference
-      ? element("details", {}, element("summary", {}, t("What you have changed since the beginning")), difference(task.difference))
-      : element("p", { class: "note" }, task.begun ? t("You have changed nothing yet.") : ""));
     return section;
+  }
+
+  /** @param {Task} task */
+  changes(task) {
+    return task.difference
+      ? element("details", {}, element("summary", {}, t("What you have changed since the beginning")), difference(task.difference))
+      : element("p", { class: "note" }, task.begun ? t("You have changed nothing yet.") : "");
   }
 
   /**
@@ -217,7 +221,7 @@ export class Exercises {
    * @param {{name: string, target: string}} action
    */
   button(id, action) {
-    return element("button", { type: "button", click: () => this.act(id, action.target) }, action.name);
+    return element("button", { type: "button", "data-exercise": id, click: () => this.act(id, action.target) }, action.name);
   }
 
   /** Lists the files that a reader may read beside the open file. */
