@@ -157,6 +157,7 @@ func TestWithoutFast(t *testing.T) {
 	}{
 		"a paused leader":             {"", "replicas", "", "**passed**: " + paused},
 		"a leader without its lease":  {"stubborn", "replicas", "replicas", "writes beside the new leader, and goes on"},
+		"a leader that loses it late": {"usual-lease", "replicas", "replicas", "directly after its pause, beside the new leader, and ended 1"},
 		"orphans":                     {"", "deletion", "", "**passed**: " + orphans},
 		"orphans that it takes back":  {"readopts", "deletion", "deletion", "it took back configmaps/hello, "},
 		"a fight with an autoscaler":  {"", "drift", "drift", "nothing slows it down"},

@@ -61,6 +61,7 @@ const (
 	finalizer       = "finalizer"        // a finalizer on each child that is never removed
 	oneName         = "one-name"         // each replica has the same name in the lease
 	stubborn        = "stubborn"         // it works on when it has lost its lease
+	usualLease      = "usual-lease"      // it has the usual times of a lease, and works on until these times are over
 	pollsRarely     = "polls-rarely"     // as polls, at longer intervals
 	recreates       = "recreates"        // at its start it replaces the ConfigMap of a Greeting that is not complete
 	generation      = "generation"       // it ignores a change of the status of a Greeting
