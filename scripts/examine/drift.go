@@ -149,8 +149,12 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	err = t.eventually(t.patience(), back)
 	later := err != nil && t.awaitPeriod(begin, back)
 	if err != nil && !later {
-		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).
-			with(lines(t.writes(mark))...), nil
+		watch := "watches "
+		if !t.watches(ledgerName(c)) {
+			watch = "does not watch "
+		}
+		return failed("%v after the deletion: %v; the operator %s", t.untilResync(t.patience(), time.Hour), err,
+			watch+ledgerName(c)).with(lines(t.writes(mark))...), nil
 	}
 	took := time.Since(begin)
 	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {

@@ -47,9 +47,14 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state",
 			[]string{"apply greetings.test.example.com/status every"}},
 		"children that it polls": {[]string{"FAULT=polls"}, []string{"steady-state"}, "steady-state",
-			[]string{"it reads without a watch: configmaps, deployments.apps, services"}},
+			[]string{"it reads without a watch: configmaps, deployments.apps, services\n"}},
+		"samples that it polls": {[]string{"FAULT=polls-samples"}, []string{"steady-state"}, "steady-state",
+			[]string{"it reads without a watch: greetings.test.example.com\n"}},
+		"children that it does not watch": {[]string{"FAULT=unwatching"}, []string{"drift"}, "drift",
+			[]string{"a deleted configmaps/hello comes back](#drift): ", "; the operator does not watch configmaps", "it does not watch this kind"}},
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
-			[]string{"**failed**: a deleted configmaps/hello comes back: "}},
+			[]string{"**failed**: a deleted configmaps/hello comes back: ", "; the operator watches configmaps",
+				"it watches this kind, and does not react to the deletion"}},
 		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission", []string{
 			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"}},
 		"a refusal that the status reports only at the end of each reconcile": {[]string{"FAULT=flaps"},
@@ -92,6 +97,7 @@ func TestWithoutACustomResource(t *testing.T) {
 				"**passed**: a deleted configmaps/team/hello", "it reached configmaps/team/hello.data.text",
 				"an object with the name of configmaps/team/hello that has no owner stays: it stayed"}},
 			test{configMap, "", []string{"many"}, "", []string{"**passed**: 100 samples are served"}},
+			test{elsewhere, "", []string{"many"}, "", []string{"**passed**: 100 samples are served"}},
 			test{elsewhere, "once", []string{"spec"}, "spec", []string{"data.text becomes \"welcomex\"](#spec-changes): accepted"}},
 			test{elsewhere, "leaves", []string{"deletion"}, "deletion", []string{"configmaps/team/hello is left"}},
 			test{configMap, "leaves", []string{"spec"}, "spec", []string{"objects for the other spec are left behind: " +
@@ -151,6 +157,7 @@ func TestWithoutFast(t *testing.T) {
 	}{
 		"a paused leader":             {"", "replicas", "", "**passed**: " + paused},
 		"a leader without its lease":  {"stubborn", "replicas", "replicas", "writes beside the new leader, and goes on"},
+		"a leader that loses it late": {"usual-lease", "replicas", "replicas", "directly after its pause, beside the new leader, and ended 1"},
 		"orphans":                     {"", "deletion", "", "**passed**: " + orphans},
 		"orphans that it takes back":  {"readopts", "deletion", "deletion", "it took back configmaps/hello, "},
 		"a fight with an autoscaler":  {"", "drift", "drift", "nothing slows it down"},

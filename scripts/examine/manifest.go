@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,10 @@ func (t *target) readManifest() error {
 			return err
 		}
 		all, err := fixture.Objects(path)
+		if chart := chartOf(path); err != nil && chart != "" {
+			return fmt.Errorf("%s is a Helm chart, and its templates are not objects: run `helm template %s > manifest.yaml`, and "+
+				"give this file (or the files that are not in the chart)", chart, chart)
+		}
 		w.objects = append(w.objects, all...)
 		return err
 	})
@@ -60,6 +65,18 @@ func (t *target) readManifest() error {
 // isManifest reports whether a file has objects, by its name.
 func isManifest(path string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+}
+
+// chartOf returns the folder of the Helm chart that a file belongs to, or "".
+func chartOf(file string) string {
+	for folder := filepath.Dir(file); ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "Chart.yaml")); err == nil {
+			return folder
+		}
+		if folder == filepath.Dir(folder) {
+			return ""
+		}
+	}
 }
 
 // choose finds the workload that runs the program: the only one, or the one that names the program.

@@ -84,6 +84,29 @@ func TestTheDeploymentOfAProgram(t *testing.T) {
 	}
 }
 
+func TestAHelmChart(t *testing.T) {
+	deploy := t.TempDir()
+	chart := filepath.Join(deploy, "chart")
+	template := filepath.Join(chart, "templates", "deployment.yaml")
+	if err := os.MkdirAll(filepath.Dir(template), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{filepath.Join(deploy, "broken.yaml"): "a: {{ b }}\n",
+		filepath.Join(chart, "Chart.yaml"): "name: greeter\n", template: "kind: {{ .Values.kind }}\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fix := "is a Helm chart, and its templates are not objects: run `helm template " + chart + " > manifest.yaml`"
+	for path, say := range map[string]string{chart: fix, template: fix, filepath.Dir(template): fix,
+		filepath.Join(deploy, "broken.yaml"): "is not YAML"} {
+		err := (&target{Subject: Subject{Program: "bin/testoperator", Manifest: path}}).readManifest()
+		if err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%s: %v, want %q", path, err, say)
+		}
+	}
+}
+
 func TestWhatADownwardAPIHas(t *testing.T) {
 	k := kubelet{self: &corev1.Pod{}, workload: &workload{namespace: "here"}}
 	k.self.Name, k.self.Labels = "greeter-0", map[string]string{"app": "greeter"}

@@ -39,10 +39,19 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 	if err := errors.Join(t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}), old.Process().Resume()); err != nil {
 		return Finding{}, err
 	}
-	paused := time.Since(begin)
+	paused, resumed := time.Since(begin), time.Now()
 	if err := fixture.Pause(t.ctx, afterPause); err != nil {
 		return Finding{}, err
 	}
+	if len(t.writesOf(old, mark)) > 0 {
+		_ = t.eventually(renewTime, func() error {
+			if !old.ended() {
+				return errors.New("the old leader runs")
+			}
+			return nil
+		})
+	}
+	took := time.Since(resumed)
 	first, again := t.writesOf(old, mark), t.fixture.Ledger.Mark()
 	_ = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}) // it exists only if the old leader has restored it
 	if err := fixture.Pause(t.ctx, afterPause); err != nil {
@@ -53,6 +62,9 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 	case len(later) > 0:
 		return failed("%s writes beside the new leader, and goes on: %d writes", what, len(first)+len(later)).
 			with(append(lines(first), lines(later)...)...), nil
+	case len(first) > 0 && old.ended():
+		return failed("%s wrote %d times directly after its pause, beside the new leader, and ended %.0f s after its pause", what,
+			len(first), took.Seconds()).with(lines(first)...), nil
 	case len(first) > 0:
 		return failed("%s wrote %d times directly after its pause, beside the new leader", what, len(first)).
 			with(lines(first)...), nil
@@ -66,3 +78,7 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 // afterPause is how long the lab looks for writes after a pause. The leader learns at its next request for the lease that
 // it has lost it.
 const afterPause = 4 * time.Second
+
+// renewTime is longer than client-go tries to renew a lease that another replica holds (its RenewDeadline is usually
+// 10 s). Until then, the work goes on.
+const renewTime = 15 * time.Second

@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -212,7 +213,7 @@ func (t *trial) renamedIn(one *unstructured.Unstructured) *unstructured.Unstruct
 	return one
 }
 
-// renamed is a value of a copy, with the name of the copy's child.
+// renamed is a value of a copy, with the name of the copy's child. A value may name the child by namespace/name.
 func (t *trial) renamed(value any, sampleCopy string) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -224,8 +225,11 @@ func (t *trial) renamed(value any, sampleCopy string) any {
 			v[i] = t.renamed(inner, sampleCopy)
 		}
 	case string:
-		if i := slices.IndexFunc(t.owns(), func(c child) bool { return c.Name == v }); i >= 0 {
-			return t.nameFor(t.owns()[i], sampleCopy)
+		for _, c := range t.owns() {
+			in := cmp.Or(c.Namespace, t.namespace) + "/"
+			if strings.TrimPrefix(v, in) == c.Name {
+				return strings.TrimSuffix(v, c.Name) + t.nameFor(c, sampleCopy)
+			}
 		}
 	}
 	return value

@@ -169,12 +169,21 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	return passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds()), nil
 }
 
-// unwatched returns the resources of children that appear in some reads, and that the operator does not watch.
+// watches reports whether the operator has a watch of a resource.
+func (t *trial) watches(resource string) bool {
+	return len(t.fixture.Proxy.Streams(ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch},
+		Resources: []string{resource}})) > 0
+}
+
+// unwatched returns the resources that appear in some reads, and that the operator does not watch: those of the sample
+// and of its children.
 func (t *trial) unwatched(reads []ledger.Entry) (names []string) {
+	all := []string{t.target.gvr.GroupResource().String()}
 	for _, c := range t.children {
-		what := ledgerName(c)
-		watch := ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}, Resources: []string{what}}
-		if !slices.Contains(names, what) && len(t.fixture.Proxy.Streams(watch)) == 0 &&
+		all = append(all, ledgerName(c))
+	}
+	for _, what := range all {
+		if !slices.Contains(names, what) && !t.watches(what) &&
 			slices.ContainsFunc(reads, func(e ledger.Entry) bool { return e.FullResource() == what }) {
 			names = append(names, what)
 		}

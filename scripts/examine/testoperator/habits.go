@@ -92,6 +92,27 @@ func (r *reconciler) poll(gvr schema.GroupVersionResource, name cache.ObjectName
 	return &list.Items[0], nil
 }
 
+// pollGreetings lists the Greetings at intervals, and enqueues each of them, until ctx ends.
+func (r *reconciler) pollGreetings(ctx context.Context, listed cache.Store, enqueue func(any)) {
+	for tick := time.NewTicker(periods[pollsSamples]); ; {
+		if list, err := r.client.Resource(greetings).List(ctx, metav1.ListOptions{}); err == nil {
+			var all []any
+			for _, greeting := range list.Items {
+				all = append(all, &greeting)
+			}
+			_ = listed.Replace(all, list.GetResourceVersion()) // a store in memory has no errors
+			for _, greeting := range all {
+				enqueue(greeting)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // visitor visits each namespace that is being deleted.
 func (r *reconciler) visitor(ctx context.Context) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) {

@@ -58,7 +58,7 @@ func lead(parent context.Context, kube kubernetes.Interface, namespace, fault st
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	var failed error
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	config := leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{Client: kube.CoordinationV1(),
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "testoperator"},
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity(fault)}},
@@ -74,11 +74,15 @@ func lead(parent context.Context, kube kubernetes.Interface, namespace, fault st
 			},
 			OnStoppedLeading: func() {},
 		},
-	})
+	}
+	if fault == usualLease { // as controller-runtime has them
+		config.LeaseDuration, config.RenewDeadline, config.RetryPeriod = 15*time.Second, 10*time.Second, 2*time.Second
+	}
+	elector, err := leaderelection.NewLeaderElector(config)
 	if err != nil {
 		return err
 	}
-	if fault != stubborn {
+	if fault != stubborn && fault != usualLease {
 		holdsLease = func() error {
 			if !elector.IsLeader() {
 				return errors.New("the lease is lost")

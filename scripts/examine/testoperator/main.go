@@ -61,6 +61,7 @@ const (
 	finalizer       = "finalizer"        // a finalizer on each child that is never removed
 	oneName         = "one-name"         // each replica has the same name in the lease
 	stubborn        = "stubborn"         // it works on when it has lost its lease
+	usualLease      = "usual-lease"      // it has the usual times of a lease, and works on until these times are over
 	pollsRarely     = "polls-rarely"     // as polls, at longer intervals
 	recreates       = "recreates"        // at its start it replaces the ConfigMap of a Greeting that is not complete
 	generation      = "generation"       // it ignores a change of the status of a Greeting
@@ -86,6 +87,8 @@ const (
 	replaces        = "replaces"         // it ignores changes of its children, and in the next reconcile replaces their labels
 	listsAll        = "lists-all"        // each reconcile lists the ConfigMaps of all namespaces, past the cache
 	polls           = "polls"            // it reads its children at intervals, and does not watch them
+	pollsSamples    = "polls-samples"    // it lists the Greetings at intervals, and does not watch them
+	unwatching      = "unwatching"       // it reads its children in each reconcile, and does not watch them
 	ticks           = "ticks"            // all work is done at intervals, and writes what has not changed
 	begins          = "begins"           // its status has no condition, and the children follow some seconds later
 	hangs           = "hangs"            // a reconcile makes all children, and then does not end
@@ -144,7 +147,7 @@ const (
 
 // periods are those of the faults that work at intervals.
 var periods = map[string]time.Duration{resyncs: 8 * time.Second, ticks: 8 * time.Second, polls: 2 * time.Second, pollsRarely: 8 * time.Second,
-	proceeds: time.Second}
+	pollsSamples: 2 * time.Second, proceeds: time.Second}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -251,8 +254,11 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 // watchedBy are the resources that the operator watches with a fault.
 func watchedBy(fault string) []schema.GroupVersionResource {
 	watched := append(slices.Clone(children), greetings)
-	if fault == polls || fault == pollsRarely {
+	switch fault {
+	case polls, pollsRarely, unwatching:
 		watched = watched[len(children):]
+	case pollsSamples:
+		watched = watched[:len(children)]
 	}
 	if os.Getenv("SCOPE") == "Cluster" {
 		watched = append(watched, namespaces)
@@ -319,7 +325,11 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		f.Start(ctx.Done())
 		f.WaitForCacheSync(ctx.Done())
 	}
-	if period, ok := periods[fault]; ok {
+	if fault == pollsSamples {
+		listed := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+		r.listers[greetings] = cache.NewGenericLister(listed, greetings.GroupResource())
+		go r.pollGreetings(ctx, listed, enqueue)
+	} else if period, ok := periods[fault]; ok {
 		go resync(ctx, period, r.listers[greetings], enqueue)
 	}
 	go func() { <-ctx.Done(); queue.ShutDown() }()

@@ -53,7 +53,7 @@ func greetingsOf(object any) (names []cache.ObjectName) {
 }
 
 func (r *reconciler) get(gvr schema.GroupVersionResource, name cache.ObjectName) (*unstructured.Unstructured, error) {
-	if (r.fault == polls || r.fault == pollsRarely) && gvr != greetings {
+	if gvr != greetings && slices.Contains([]string{polls, pollsRarely, unwatching}, r.fault) {
 		return r.poll(gvr, name)
 	}
 	object, err := r.listers[gvr].Get(name.String())
