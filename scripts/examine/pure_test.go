@@ -504,6 +504,10 @@ func TestPermissions(t *testing.T) {
 	if got := strings.Join(texts(denied), ", "); got != "delete pods" {
 		t.Errorf("denied: %s", got)
 	}
+	if got, want := strings.Join(texts(union(used, append(denied, used...))), ", "),
+		"create services, delete pods, patch services, watch services"; got != want {
+		t.Errorf("together: %s, want %s", got, want)
+	}
 	if got := missing(denied, []permission{{"*", "", "pods"}}); len(got) != 0 {
 		t.Errorf("missing though it is granted: %v", got)
 	}
