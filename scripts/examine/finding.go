@@ -134,7 +134,7 @@ var experiments = []experiment{
 	{"ownership", "Names that are taken", 3, false,
 		"Two programs can need an object with the same name. Others look for the controller of an existing object, do not " +
 			"change an object that they do not own, and report the conflict in the status.", ownership},
-	{"faults", "API faults", 10, false,
+	{"faults", "API faults", 12, false,
 		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
 			"with exponential backoff, for each object separately.", apiFaults},
 	{"crash", "Killed after each write", 8, false,

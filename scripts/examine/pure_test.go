@@ -635,7 +635,7 @@ func TestTheGreatestRiskComesFirst(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for want, s := range map[time.Duration]Subject{
-		7 * time.Minute:  {},
+		9 * time.Minute:  {},
 		85 * time.Second: {Fast: true},
 		20 * time.Minute: {Fast: true, Time: metav1.Duration{Duration: 20 * time.Minute}},
 	} {
