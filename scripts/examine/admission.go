@@ -165,6 +165,17 @@ func (t *trial) reacts(except child, look func() (bool, string)) (found bool, wh
 	return found, where, missing
 }
 
+// reported waits until a report is found.
+func (t *trial) reported(look func() (bool, string)) (found bool, where string) {
+	_ = t.eventually(t.patience(), func() error {
+		if found, where = look(); !found {
+			return errNothing
+		}
+		return nil
+	})
+	return found, where
+}
+
 // reports looks for a message in the sample's status, and in events about the sample.
 func (t *trial) reports(message string) (found bool, where string) {
 	u, err := t.sample()

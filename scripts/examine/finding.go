@@ -110,6 +110,8 @@ type experiment struct {
 	id, title string
 	// share is the weight of its part of the time, relative to the other experiments.
 	share int
+	// alone means that no other experiment runs at the same time.
+	alone bool
 	// why explains why it matters, and how other operators solve it.
 	why string
 	run func(r *run) error
@@ -117,46 +119,46 @@ type experiment struct {
 
 // experiments are in the order of risk: what loses data or stops comes before what costs, or is a choice.
 var experiments = []experiment{
-	{"creation", "Cost of a creation", 1,
+	{"creation", "Cost of a creation", 1, true,
 		"Every change is a write to etcd and an event for every watcher, and a write that changes nothing is still a " +
 			"request. Others compare desired with observed state first, or use server-side apply and a cache; reads come from " +
 			"informers.", creation},
-	{"steady-state", "Steady state", 2,
+	{"steady-state", "Steady state", 2, true,
 		"With thousands of objects, requests without a change for each of them overload an API server. " +
 			"Others react to watches, and requeue only with a reason and a long period.", steadyState},
-	{"restart", "Restart over converged objects", 1, "Every upgrade restarts the operator over all objects at once. " +
+	{"restart", "Restart over converged objects", 1, false, "Every upgrade restarts the operator over all objects at once. " +
 		"Others compare before they write, so that a restart reads and writes nothing.", restart},
-	{"deletion", "Deletion", 3, "Objects that stay behind cost money and block the name. " +
+	{"deletion", "Deletion", 3, false, "Objects that stay behind cost money and block the name. " +
 		"Others set owner references and leave deletion to the garbage collector; a finalizer is for objects outside the " +
 		"cluster.", deletion},
-	{"ownership", "Names that are taken", 3,
+	{"ownership", "Names that are taken", 3, false,
 		"Two programs can need an object with the same name. Others look for the controller of an existing object, do not " +
 			"change an object that they do not own, and report the conflict in the status.", ownership},
-	{"faults", "API faults", 10,
+	{"faults", "API faults", 12, false,
 		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
 			"with exponential backoff, for each object separately.", apiFaults},
-	{"crash", "Killed after each write", 8,
+	{"crash", "Killed after each write", 8, false,
 		"A process can end between any two writes. Others keep no progress in memory: each reconcile starts from " +
 			"the state of the cluster.", crashes},
-	{"replicas", "Two replicas", 2, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
-	{"drift", "Drift", 8, "People and programs change what an operator owns. Others watch their children (Owns), and " +
+	{"replicas", "Two replicas", 2, false, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
+	{"drift", "Drift", 8, false, "People and programs change what an operator owns. Others watch their children (Owns), and " +
 		"apply the fields that they set; additions by others stay.", drift},
-	{"admission", "Admission", 6,
+	{"admission", "Admission", 6, false,
 		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
 			"the other children, and try again with exponential backoff.", admission},
-	{"spec", "Spec changes", 6,
+	{"spec", "Spec changes", 6, false,
 		"A field that is accepted and ignored misleads its users. Others refuse it in the schema, or let it reach the " +
 			"children.", specChanges},
-	{"values", "Extreme values", 3,
+	{"values", "Extreme values", 3, false,
 		"Users type zeros, empty texts and letters of all languages. Others refuse in the schema a value that they cannot " +
 			"serve, and report any other problem in the status.", extremeValues},
-	{"upgrade", "Upgrade from the old program", 2,
+	{"upgrade", "Upgrade from the old program", 2, false,
 		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +
 			"image asks for it, because a changed template restarts all pods.", upgrade},
-	{"many", "Many samples", 2,
+	{"many", "Many samples", 2, false,
 		"The cost of each object must not grow with their number. Others find the objects of an event by an index or an " +
 			"owner reference, and read from a cache.", many},
-	{"permissions", "Permissions", 1,
+	{"permissions", "Permissions", 1, true,
 		"An attacker who takes over an operator gets all its permissions. Others list the verbs that are used, and no " +
 			"wildcard.", permissions},
 }

@@ -122,7 +122,7 @@ func (j *judged) steps(watching context.Context) error {
 		{id: "condition", share: 1, run: j.conditions}, experimentOf("deletion"), experimentOf("restart"),
 		experimentOf("steady-state")}
 	for n, e := range rest {
-		j.current, j.deadline = e, j.shareOf(rest[n:])
+		j.current, j.deadline = e, shareOf(rest[n:], j.end, 1)
 		if err := errors.Join(e.run(j.run), j.stopped); err != nil {
 			return err
 		}

@@ -36,20 +36,17 @@ func permissions(r *run) error {
 	if err := r.createMore(); err != nil {
 		return err
 	}
-	entries := r.fixture.Ledger.Entries(ledger.Match{Where: func(e ledger.Entry) bool {
-		// The lab grants a Role in the operator's own namespace alone; an operator may keep its lease elsewhere.
-		elsewhere := e.Resource == "leases" && e.Namespace != r.target.home() && e.Code == http.StatusForbidden
-		return strings.HasPrefix(e.User, r.operator.user.Name) && e.Resource != "" && !elsewhere
-	}})
-	refused, err := r.refused()
+	used, denied, err := r.uses()
 	if err != nil {
 		return err
+	}
+	if r.second != nil {
+		used, denied = union(used, r.second.used), union(denied, r.second.denied)
 	}
 	granted, everywhere, err := r.target.granted()
 	if err != nil {
 		return err
 	}
-	used, denied := uses(entries, refused)
 	if denied = missing(denied, slices.Concat(everywhere, used)); len(denied) > 0 {
 		r.add("what it asks for is granted",
 			failed("%d kinds of requests were refused with 403", len(denied)).with(texts(denied)...))
@@ -75,6 +72,26 @@ func permissions(r *run) error {
 			len(notReached), len(granted)).with(texts(notReached)...))
 	}
 	return nil
+}
+
+// uses are the permissions that the requests of the operator needed so far, and those that were missing.
+func (r *run) uses() (used, denied []permission, err error) {
+	entries := r.fixture.Ledger.Entries(ledger.Match{Where: func(e ledger.Entry) bool {
+		// The lab grants a Role in the operator's own namespace alone; an operator may keep its lease elsewhere.
+		elsewhere := e.Resource == "leases" && e.Namespace != r.target.home() && e.Code == http.StatusForbidden
+		return strings.HasPrefix(e.User, r.operator.user.Name) && e.Resource != "" && !elsewhere
+	}})
+	refused, err := r.refused()
+	if err != nil {
+		return nil, nil, err
+	}
+	used, denied = uses(entries, refused)
+	return used, denied, nil
+}
+
+// union has the permissions of two lists, each of them once.
+func union(a, b []permission) []permission {
+	return append(slices.Clone(a), slices.DeleteFunc(slices.Clone(b), func(p permission) bool { return slices.Contains(a, p) })...)
 }
 
 // createMore creates the further samples, so that the operator uses the permissions that it needs for them.

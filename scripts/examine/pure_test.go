@@ -504,6 +504,10 @@ func TestPermissions(t *testing.T) {
 	if got := strings.Join(texts(denied), ", "); got != "delete pods" {
 		t.Errorf("denied: %s", got)
 	}
+	if got, want := strings.Join(texts(union(used, append(denied, used...))), ", "),
+		"create services, delete pods, patch services, watch services"; got != want {
+		t.Errorf("together: %s, want %s", got, want)
+	}
 	if got := missing(denied, []permission{{"*", "", "pods"}}); len(got) != 0 {
 		t.Errorf("missing though it is granted: %v", got)
 	}
@@ -631,7 +635,7 @@ func TestTheGreatestRiskComesFirst(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for want, s := range map[time.Duration]Subject{
-		7 * time.Minute:  {},
+		9 * time.Minute:  {},
 		85 * time.Second: {Fast: true},
 		20 * time.Minute: {Fast: true, Time: metav1.Duration{Duration: 20 * time.Minute}},
 	} {

@@ -81,8 +81,13 @@ type run struct {
 	lost   map[string][]string // by label, the children that the operator no longer sees without the label
 	kept   map[fieldOf]bool    // fields that the operator does not restore
 
-	report  *Report
-	current experiment
+	report   *Report
+	current  experiment
+	heading  string // of the current experiment
+	narrator *narrator
+	second   *run // in another lab, nil without one
+
+	used, denied []permission // when all experiments of this run have ended
 
 	prefix    string // of the namespaces of trials
 	specified bool   // a specification names the children
@@ -93,7 +98,7 @@ type run struct {
 
 // newRun makes a run without a fixture.
 func newRun(ctx context.Context, t *target, o Options) *run {
-	return &run{ctx: ctx, target: t, options: o, fields: map[child][]path{}, report: newReport(t), prefix: "examine-",
+	return &run{ctx: ctx, target: t, options: o, narrator: &narrator{pass: o.Progress}, fields: map[child][]path{}, report: newReport(t), prefix: "examine-",
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
 		deleted: map[string]bool{}, lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: t.Period.Duration}
 }
@@ -126,43 +131,56 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	}
 	defer remove()
 	o.Progress("starting a separate control plane")
+	err = r.inLab(func() error {
+		report = r.report
+		err := r.allOf(chosen)
+		r.report.Took = time.Since(begin).Round(time.Second)
+		r.report.Interrupted = ctx.Err() != nil
+		return err
+	})
+	return report, err
+}
+
+// inLab starts a control plane, and the operator there, learns from undisturbed runs, calls do, and ends all of them.
+func (r *run) inLab(do func() error) (err error) {
 	dir, err := os.MkdirTemp("", "examine-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	var crds []string
-	if len(t.crds) > 0 {
+	if len(r.target.crds) > 0 {
 		crds = []string{filepath.Join(dir, "crds.yaml")}
-		if err := fixture.WriteManifest(crds[0], t.crds); err != nil {
-			return nil, err
+		if err := fixture.WriteManifest(crds[0], r.target.crds); err != nil {
+			return err
 		}
 	}
-	r.fixture, err = fixture.Start(ctx, fixture.Options{Bin: o.Bin, CRDs: crds, Services: true})
+	r.fixture, err = fixture.Start(r.ctx, fixture.Options{Bin: r.options.Bin, CRDs: crds, Services: true})
 	if err != nil {
-		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in %s: %w", cmp.Or(t.CRD, t.Manifest), err)
+		return fmt.Errorf("the control plane did not start, perhaps because of a CRD in %s: %w",
+			cmp.Or(r.target.CRD, r.target.Manifest), err)
 	}
 	defer func() { err = errors.Join(err, r.fixture.Stop()) }()
-	watching, stop := context.WithCancel(ctx)
+	watching, stop := context.WithCancel(r.ctx)
 	defer stop()
 	if err := r.secrets.Watch(watching, r.fixture.Kube); err != nil {
-		return nil, err
+		return err
 	}
 	go r.provide(watching)
-	r.end = time.Now().Add(s.time())
+	if r.end.IsZero() {
+		r.end = time.Now().Add(r.target.time())
+	}
 	if err := r.fixture.AnswerExec(watching); err != nil {
-		return nil, err
+		return err
 	}
-	if err := r.prepare(watching); err != nil {
-		return nil, r.withoutSecrets(err)
+	err = r.prepare(watching)
+	if err == nil {
+		err = r.undisturbed()
 	}
-	if err := r.undisturbed(); err != nil {
-		return nil, r.withoutSecrets(err)
+	if err == nil {
+		err = do()
 	}
-	err = r.all(chosen)
-	r.report.Took = time.Since(begin).Round(time.Second)
-	r.report.Interrupted = ctx.Err() != nil
-	return r.report, r.withoutSecrets(err)
+	return r.withoutSecrets(err)
 }
 
 // choose returns the wanted experiments: without a choice all that can be done in the time.
@@ -244,36 +262,6 @@ func (r *run) prepare(watching context.Context) error {
 		return err
 	}
 	return r.webhooksAnswer()
-}
-
-// all runs the experiments one after the other.
-func (r *run) all(chosen []experiment) error {
-	for n, e := range chosen {
-		r.current, r.deadline = e, r.shareOf(chosen[n:])
-		r.progress("[%d/%d] %s", n+1, len(chosen), e.title)
-		mark := r.fixture.Ledger.Mark()
-		switch err := e.run(r); {
-		case err == nil:
-		case r.ctx.Err() != nil:
-			return err
-		case errors.Is(err, errOver):
-			r.add("the rest of the experiment", failedBy(err))
-		default:
-			return fmt.Errorf("experiment %s could not be carried out: %w", e.id, err)
-		}
-		r.judgeGiven()
-		r.report.Requests[e.id] = r.requestsSince(mark)
-	}
-	return nil
-}
-
-// shareOf is the deadline of the first of some experiments: its share of the time that is left for all of them.
-func (r *run) shareOf(left []experiment) time.Time {
-	all := 0
-	for _, e := range left {
-		all += e.share
-	}
-	return time.Now().Add(time.Until(r.end) * time.Duration(left[0].share) / time.Duration(all))
 }
 
 // requestsSince counts the requests that the operator sent after a mark, without leases and events.

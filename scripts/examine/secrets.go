@@ -16,7 +16,7 @@ import (
 
 // progress passes a message about the progress on, without data of a Secret.
 func (r *run) progress(format string, args ...any) {
-	r.options.Progress("%s", r.shownText(fmt.Sprintf(format, args...)))
+	r.narrator.say(r.heading, r.shownText(fmt.Sprintf(format, args...)))
 }
 
 // shownText prepares a text of the cluster, the operator or the user for a report: it hides the data of Secrets, and

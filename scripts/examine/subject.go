@@ -62,7 +62,7 @@ type Subject struct {
 	Out string `json:"out,omitempty"`
 	// Fast leaves out slow experiments.
 	Fast bool `json:"fast,omitempty"`
-	// Time is what the experiments share; 0 means 7 minutes, or 85 seconds with Fast.
+	// Time is what the experiments share; 0 means 9 minutes, or 85 seconds with Fast.
 	Time metav1.Duration `json:"time,omitzero"`
 	// FailOn are the experiments that must not fail in CI; "any" stands for all.
 	FailOn []string `json:"fail_on,omitempty"`
@@ -121,7 +121,7 @@ func (s Subject) time() time.Duration {
 	case s.Fast:
 		return 85 * time.Second
 	}
-	return 7 * time.Minute
+	return 9 * time.Minute
 }
 
 // A target is a subject whose files were read.

@@ -68,7 +68,7 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where, _ := t.reacts(c, func() (bool, string) { return t.reportsProblem("already") })
+	reported, where := t.reported(func() (bool, string) { return t.reportsProblem("already") })
 	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	switch touched := t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes,
 		ledger.Match{Resources: []string{ledgerName(c)}, Name: c.Name}); {

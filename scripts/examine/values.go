@@ -108,7 +108,7 @@ func (t *trial) survives(v variation) (Finding, error) {
 	var refused refusedError
 	if errors.As(beingRefused(t.writes(mark)), &refused) {
 		message := cmp.Or(refused.last.Message, http.StatusText(refused.last.Code))
-		reported, where, _ := t.reacts(t.own(), func() (bool, string) { return t.reportsProblem(message) })
+		reported, where := t.reported(func() (bool, string) { return t.reportsProblem(message) })
 		if !reported {
 			return failed("neither the status nor an event reports that %v", refused).with(where), nil
 		}

@@ -16,10 +16,14 @@ func childrenOf(greeting *unstructured.Unstructured) []schema.GroupVersionResour
 	if greeting.GetNamespace() == "" {
 		return []schema.GroupVersionResource{namespaces, children[0]}
 	}
+	all := slices.Clone(children)
 	if os.Getenv("SECRET") != "" {
-		return append(slices.Clone(children), secrets)
+		all = append(all, secrets)
 	}
-	return children
+	if os.Getenv("MORE") != "" {
+		all = append(all, moreChildren...)
+	}
+	return all
 }
 
 // secretData is the content of the Secret. A part of it is in stringData, which the API server puts into data.
@@ -48,6 +52,14 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 		kind, content = "Secret", secretData(os.Getenv("SECRET"), greeting.GetNamespace())
 	case "configmaps":
 		kind, content["data"] = "ConfigMap", map[string]any{"text": text}
+	case "serviceaccounts":
+		kind, content["automountServiceAccountToken"] = "ServiceAccount", false
+	case "networkpolicies":
+		kind, content["spec"] = "NetworkPolicy", map[string]any{"podSelector": map[string]any{"matchLabels": labels},
+			"policyTypes": []any{"Ingress"}}
+	case "poddisruptionbudgets":
+		kind, content["spec"] = "PodDisruptionBudget", map[string]any{"minAvailable": int64(1),
+			"selector": map[string]any{"matchLabels": labels}}
 	case "services":
 		port := map[string]any{"name": "http", "port": int64(80), "protocol": "TCP"}
 		n, asked, _ := unstructured.NestedInt64(greeting.Object, "spec", "nodePort")

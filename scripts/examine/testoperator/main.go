@@ -1,6 +1,7 @@
 // Command testoperator is the operator of the tests of examine. A Greeting becomes a ConfigMap, a Deployment and a
 // Service. With SCOPE=Cluster a Greeting has no namespace, and becomes a namespace with a ConfigMap. With
-// SECRET=VALUE it also becomes a Secret with that value, which the operator prints. With LISTEN=ADDRESS the operator
+// SECRET=VALUE it also becomes a Secret with that value, which the operator prints. With MORE=yes it has six children: also a
+// ServiceAccount, a NetworkPolicy and a PodDisruptionBudget. With LISTEN=ADDRESS the operator
 // listens there. With POD_NAME=NAME it ends when the API server does not have its pod. FAULT plants a fault that a test
 // must find.
 package main
@@ -39,6 +40,11 @@ var (
 		{Version: "v1", Resource: "configmaps"},
 		{Group: "apps", Version: "v1", Resource: "deployments"},
 		{Version: "v1", Resource: "services"},
+	}
+	moreChildren = []schema.GroupVersionResource{
+		{Version: "v1", Resource: "serviceaccounts"},
+		{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+		{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
 	}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -268,6 +274,9 @@ func watchedBy(fault string) []schema.GroupVersionResource {
 	}
 	if os.Getenv("SECRET") != "" {
 		watched = append(watched, secrets)
+	}
+	if os.Getenv("MORE") != "" {
+		watched = append(watched, moreChildren...)
 	}
 	return watched
 }

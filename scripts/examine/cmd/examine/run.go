@@ -52,7 +52,7 @@ func runCommand() *cobra.Command {
 	f.StringVar(&s.Baseline, "baseline", "", "file with accepted findings: any other failure makes the exit code 1")
 	f.StringVar(&against, "against", "", "another program, or its examine.json: the report lists what became better and worse")
 	f.StringVar(&s.Out, "out", "", "folder of the report (default: "+defaultOut+")")
-	f.DurationVar(&s.Time.Duration, "time", 0, "what the experiments share, such as 20m (default: 7m, or 85s with --fast)")
+	f.DurationVar(&s.Time.Duration, "time", 0, "what the experiments share, such as 20m (default: 9m, or 85s with --fast)")
 	f.BoolVar(&s.Fast, "fast", false, "leave out slow experiments: at most 2 minutes")
 	f.StringSliceVar(&only, "run", nil, "only these experiments: "+strings.Join(examine.IDs(), ", "))
 	f.StringSliceVar(&s.FailOn, "fail-on", nil, "experiments whose failure makes the exit code 1, or any (default: none)")

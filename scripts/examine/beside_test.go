@@ -1,0 +1,96 @@
+package examine
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQueue has an experiment that runs alone before two that run side by side.
+func TestQueue(t *testing.T) {
+	all := []experiment{{id: "first", share: 1, alone: true}, {id: "second", share: 2}, {id: "third", share: 3}}
+	q := &queue{all: all, left: all, end: time.Now().Add(time.Hour), runs: 1}
+	if e, _, _, ok := q.next(false); ok {
+		t.Errorf("%s runs beside others", e.id)
+	}
+	minutes := func(deadline time.Time) float64 { return time.Until(deadline).Round(time.Second).Minutes() }
+	if e, number, deadline, ok := q.next(true); !ok || e.id != "first" || number != 1 || minutes(deadline) != 10 {
+		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, minutes(deadline))
+	}
+	if e, _, _, ok := q.next(true); ok {
+		t.Errorf("%s runs alone", e.id)
+	}
+	q.join()
+	if e, number, deadline, ok := q.next(false); !ok || e.id != "second" || number != 2 || minutes(deadline) != 48 {
+		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, minutes(deadline))
+	}
+	if e, number, deadline, ok := q.next(false); !ok || e.id != "third" || number != 3 || minutes(deadline) != 60 {
+		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, minutes(deadline))
+	}
+	if _, _, _, ok := q.next(false); ok {
+		t.Error("there is a fourth experiment")
+	}
+}
+
+func TestLinesOfTwoRuns(t *testing.T) {
+	var lines []string
+	n := &narrator{pass: func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }}
+	n.say("", "it starts")
+	n.say("[1/2] Deletion", "")
+	n.say("[2/2] Drift", "")
+	n.say("[1/2] Deletion", "  passed")
+	n.say("[1/2] Deletion", "  failed")
+	want := []string{"it starts", "[1/2] Deletion", "[2/2] Drift", "[1/2] Deletion", "  passed", "  failed"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q, want %q", lines, want)
+	}
+}
+
+func TestFindingsOfTwoRuns(t *testing.T) {
+	finding := func(experiment, title string) Finding { return Finding{Experiment: experiment, Title: title} }
+	r := &Report{Findings: []Finding{finding("creation", "a"), finding("drift", "d"), finding("drift", "c")},
+		Requests: map[string]Requests{"drift": {Reads: 1}}}
+	r.merge(&Report{Findings: []Finding{finding("deletion", "b"), finding("spec", "e")},
+		Requests: map[string]Requests{"deletion": {Reads: 2}}})
+	var titles strings.Builder
+	for _, f := range r.Findings {
+		titles.WriteString(f.Title)
+	}
+	if titles.String() != "abdce" || r.Requests["deletion"].Reads != 2 || r.Requests["drift"].Reads != 1 {
+		t.Errorf("%s, %v", &titles, r.Requests)
+	}
+}
+
+// TestSideBySide has an operator whose process ends in one experiment. The experiment beside it does not notice, and the
+// permissions are those that both used.
+func TestSideBySide(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=chokes")
+	s.Fast = false
+	only := []string{"deletion", "ownership", "spec", "values", "permissions"}
+	report := expect(t, s, only, "values permissions", []string{"the operator did not stay alive: it ended with code 2",
+		"1 of 20 permissions were never used"})
+	var oneAfterTheOther time.Duration
+	for _, f := range report.Findings {
+		oneAfterTheOther += f.Took
+	}
+	if report.Took > oneAfterTheOther {
+		t.Errorf("it took %v, and the experiments took %v", report.Took, oneAfterTheOther)
+	}
+	ids := slices.Compact(slices.Collect(func(yield func(string) bool) {
+		for _, f := range report.Findings {
+			if !yield(f.Experiment) {
+				return
+			}
+		}
+	}))
+	if !slices.Equal(ids, only) {
+		t.Errorf("the experiments are in the order %q, want %q", ids, only)
+	}
+}
