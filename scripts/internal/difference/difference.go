@@ -94,6 +94,14 @@ func Of(mine, solution, starter Program) (all []Difference) {
 	return all
 }
 
+// Statements returns the statements of a program, in their order.
+func Statements(p Program) (all []string) {
+	for _, s := range statementsOf(p) {
+		all = append(all, s.text)
+	}
+	return all
+}
+
 // moved returns the first statement that comes before another, when both programs have the same statements and the
 // solution has them the other way round.
 func moved(own, others []statement) []Difference {
@@ -151,7 +159,7 @@ func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// contrast returns the parts in which two statements differ. A part that would be empty keeps a word before it.
+// contrast returns the parts in which two statements differ. The second part is empty when the first statement only has more.
 func contrast(a, b string) (string, string) {
 	first, second := tokens(a), tokens(b)
 	begin, end := 0, 0
@@ -162,10 +170,10 @@ func contrast(a, b string) (string, string) {
 		end++
 	}
 	mine, other := strings.Join(first[begin:len(first)-end], ""), strings.Join(second[begin:len(second)-end], "")
-	if !isWhole(mine) || !isWhole(other) {
+	if !isWhole(mine) || other != "" && !isWhole(other) {
 		return a, b
 	}
-	return strings.TrimSpace(mine), strings.TrimSpace(other)
+	return strings.Trim(mine, " ,"), strings.Trim(other, " ,")
 }
 
 // isWhole reports whether a part of a statement can be read alone.

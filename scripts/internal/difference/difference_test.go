@@ -52,6 +52,7 @@ func TestDifferences(t *testing.T) {
 			"if err := r.Create(ctx, child); err != nil {\n\t\treturn fmt.Errorf(\"create: %w\", err)\n\t}\n\treturn nil", ""},
 		{"another argument", "client.ObjectKeyFromObject(child)", "types.NamespacedName{Name: child.GetName()}",
 			"16: types.NamespacedName{Name: child.GetName()} | client.ObjectKeyFromObject(child)"},
+		{"more in a statement", "&webv1.MyWeb{}).Owns", "&webv1.MyWeb{}, builder.OnlyMetadata).Owns", "28: builder.OnlyMetadata |"},
 		{"swapped arguments", "(web, child, r.Scheme())", "(child, web, r.Scheme())", "21: child, web | web, child"},
 		{"a return", "\treturn ctrl.Result{}, r.createChild", "\tif web.Status.Done {\n\t\treturn ctrl.Result{}, nil\n\t}\n\treturn ctrl.Result{}, r.createChild",
 			"12: if web.Status.Done | ends"},

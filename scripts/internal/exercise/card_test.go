@@ -200,6 +200,7 @@ func TestTheCardQuotesNoUnrelatedError(t *testing.T) {
 	const other = failed + `{"namespace": "behaviour-09-no-create-abcde", "name": "background", "error": "it is late"}`
 	const orphan = failed + `{"namespace": "behaviour-09-no-create-abcde", "name": "orphan", "error": "mywebs.x.org \"orphan\" not found"}`
 	const elsewhere = failed + `{"error": "configmaps is forbidden in behaviour-05-deleted-configmap-2p8d5/web"}`
+	const conflict = failed + `{"name": "orphan", "error": "Operation cannot be fulfilled: the object has been modified"}`
 	const deleted = "a user removed the finalizers of the deleted MyWebs"
 	for name, test := range map[string]struct {
 		did, want string
@@ -209,8 +210,11 @@ func TestTheCardQuotesNoUnrelatedError(t *testing.T) {
 		"a MyWeb that is gone": {did: deleted, evidence: []string{orphan}},
 		"a MyWeb that must be there": {did: "a user created MyWeb orphan", evidence: []string{orphan},
 			want: `The operator logged: “mywebs.x.org "orphan" not found”`},
-		"its object":        {did: deleted, evidence: []string{mine, other, orphan, elsewhere}, want: "The operator logged: “it is lost”"},
-		"an object beside":  {did: deleted, evidence: []string{other, elsewhere}, want: "The operator logged: “it is late”"},
+		"its object":       {did: deleted, evidence: []string{mine, other, orphan, elsewhere}, want: "The operator logged: “it is lost”"},
+		"an object beside": {did: deleted, evidence: []string{other, elsewhere}, want: "The operator logged: “it is late”"},
+		"one conflict":     {did: deleted, evidence: []string{conflict, conflict}},
+		"conflicts without end": {did: deleted, evidence: []string{conflict, conflict, conflict},
+			want: "The operator logged: “Operation cannot be fulfilled: the object has been modified”"},
 		"without namespace": {did: deleted, evidence: []string{"x\tERROR\tIt is late", elsewhere}, want: "The operator logged: “It is late”"},
 	} {
 		v := Result{Did: test.did, Namespace: "behaviour-09-no-create-abcde", Evidence: test.evidence,

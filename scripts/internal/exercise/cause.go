@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/internal/difference"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
@@ -21,9 +22,18 @@ type Cause struct {
 // place returns the line of the card that names the first place.
 func (c Cause) place() (lines []CardLine) {
 	if some := ownOf(shown(c.Differs)); len(some) > 0 {
-		lines = append(lines, CardLine{translation.Mark("Look at"), strings.TrimSpace(code(some[0].Place() + ": " + some[0].Statement))})
+		lines = append(lines, CardLine{translation.Mark("Look at"), some[0].Place() + ": " + beginningOf(some[0].Statement)})
 	}
 	return lines
+}
+
+// beginningOf returns the beginning of a long statement.
+func beginningOf(statement string) string {
+	const most = 80
+	if all := []rune(statement); len(all) > most {
+		return string(all[:most-1]) + "…"
+	}
+	return statement
 }
 
 // Place returns the line of the card that names the place of a failure, if one is known.
@@ -62,7 +72,7 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	if len(solution) > 0 {
 		all = difference.Of(mine, solution, starter)
 	}
-	byStatement, places := e.shownBy(all)
+	byStatement, places := e.shownBy(all, difference.Statements(mine), difference.Statements(solution))
 	if len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
 		all = nil
 	}
@@ -83,13 +93,18 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	return Cause{Differs: all}
 }
 
-// shownBy returns the mistake that a statement of the reader shows, and the statements that show it.
-func (e Exercise) shownBy(all []difference.Difference) (w Wrong, places []difference.Difference) {
+// shownBy returns the mistake that a statement of the reader shows, and the statements that show it. The program has more of
+// them than the solution.
+func (e Exercise) shownBy(all []difference.Difference, mine, solution []string) (w Wrong, places []difference.Difference) {
 	for _, m := range inLanguage(e.said, mistakes) {
 		if m.Statement == "" {
 			continue
 		}
 		shows := regexp.MustCompile(m.Statement)
+		isOther := func(statement string) bool { return !shows.MatchString(statement) }
+		if len(slices.DeleteFunc(slices.Clone(mine), isOther)) <= len(slices.DeleteFunc(slices.Clone(solution), isOther)) {
+			continue
+		}
 		for _, d := range all {
 			if shows.MatchString(d.Statement) {
 				w, places = m, append(places, d)
@@ -177,8 +192,10 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 			lines = append(lines, e.Sayf("The solution does this before it:"), code(d.Other))
 		case d.Kind == difference.Drops:
 			lines = append(lines, e.Sayf("The solution returns the error: then the work is tried again."))
+		case d.Other == "" && d.Mine != d.Statement:
+			lines = append(lines, e.Sayf("The solution does not have this part:"), code(d.Mine))
 		case d.Other != "" && d.Mine != d.Statement:
-			lines = append(lines, e.Sayf("In place of `%s` the solution has this:", d.Mine), code(d.Other))
+			lines = append(lines, e.Sayf("The solution does not have this part:"), code(d.Mine), e.Sayf("It has this:"), code(d.Other))
 		case d.Other != "":
 			lines = append(lines, e.Sayf("The solution has this in its place:"), code(d.Other))
 		case d.Kind == difference.Ends:
@@ -190,11 +207,16 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 	return strings.Join(lines, "\n")
 }
 
-// code returns a statement as an indented line that fits a terminal.
+// code returns a statement as indented lines that fit a terminal.
 func code(text string) string {
-	const most = 92
-	if short := []rune(text); len(short) > most {
-		text = string(short[:most-1]) + "…"
+	const indent, most = "    ", outcome.Columns - 4
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		if last := len(lines) - 1; last >= 0 && len([]rune(lines[last]+" "+word)) <= most {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, indent+word)
+		}
 	}
-	return "    " + text
+	return strings.Join(lines, "\n")
 }

@@ -13,10 +13,16 @@ import (
 // logged returns a sentence with the last error that the operator logged about the object of a failure, or else with the
 // last error that may belong to the check. It is empty when there is none, or when the outcome already has its words.
 func logged(v Result, happened string) string {
-	const most = 120
+	const most, fewest = 120, 3
+	conflicts := 0
+	for _, line := range v.Evidence {
+		if strings.Contains(line, isConflict) {
+			conflicts++
+		}
+	}
 	lines := slices.DeleteFunc(slices.Clone(v.Evidence), func(line string) bool {
 		_, ok := outcome.LoggedError(line)
-		return !ok || isOfAnother(line, v)
+		return !ok || isOfAnother(line, v) || conflicts < fewest && strings.Contains(line, isConflict)
 	})
 	if len(lines) == 0 {
 		return ""
@@ -39,6 +45,9 @@ func logged(v Result, happened string) string {
 	}
 	return fmt.Sprintf(translation.Mark("The operator logged: “%s”"), text)
 }
+
+// isConflict is a part of an error that the next try of Reconcile ends, unless it comes again and again.
+const isConflict = "the object has been modified"
 
 var (
 	// ofCheck matches the namespace of a check: checks share one operator and its log.

@@ -233,7 +233,9 @@ func TestTheOwnerThatADeletedChildLacked(t *testing.T) {
 		"": event + "\nThe deleted ConfigMap web had no owner reference.",
 		`{"kind": "MyWeb", "name": "web", "uid": "u"}`: event +
 			"\nThe deleted ConfigMap web had an owner reference, but no owner was its controller.",
-		`{"kind": "MyWeb", "name": "web", "uid": "u", "controller": true}`: event,
+		`{"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb", "name": "web", "uid": "u", "controller": true}`: event,
+		`{"apiVersion": "apps/v1", "kind": "MyWeb", "name": "web", "uid": "u", "controller": true}`: event +
+			"\nThe owner reference of the deleted ConfigMap web names apps/v1 MyWeb; the MyWeb is operator.k8s-summit.org/v1 MyWeb.",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")

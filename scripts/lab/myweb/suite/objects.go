@@ -117,14 +117,21 @@ func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
 	t.Must(err, "delete "+resource+" "+name)
 }
 
-// unowned says which owner a child lacks. An operator that watches its children by their controller does not react to
+// unowned says which owner a child lacks, or that its owner reference names another kind. An operator that watches its children by their controller does not react to
 // the deletion of such a child.
 func (t *T) unowned(resource, name string) string {
 	child, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
-	switch {
-	case err != nil || resource == Resource || metav1.GetControllerOf(child) != nil:
+	if err != nil || resource == Resource {
 		return ""
-	case len(child.GetOwnerReferences()) == 0:
+	}
+	if owner := metav1.GetControllerOf(child); owner != nil {
+		if schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == WebKind.GroupKind() {
+			return ""
+		}
+		return fmt.Sprintf("The owner reference of the deleted %s %s names %s %s; the MyWeb is %s %s.", KindOf[resource], name,
+			owner.APIVersion, owner.Kind, WebKind.GroupVersion(), WebKind.Kind)
+	}
+	if len(child.GetOwnerReferences()) == 0 {
 		return fmt.Sprintf("The deleted %s %s had no owner reference.", KindOf[resource], name)
 	}
 	return fmt.Sprintf("The deleted %s %s had an owner reference, but no owner was its controller.", KindOf[resource], name)

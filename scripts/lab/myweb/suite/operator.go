@@ -91,7 +91,7 @@ func (o *Operator) installCRD(ctx context.Context) error {
 	ctx, stop := p.Context(ctx)
 	defer stop()
 	if err := o.fixture.AwaitServed(ctx, MyWebs); err != nil {
-		return fmt.Errorf("%s did not install its CRD: %w\n%s", o.User.Name, err, strings.Join(p.LastLines(5, ""), "\n"))
+		return fmt.Errorf("%s did not install its CRD: %w\n%s", o.User.Name, err, lastWords(p))
 	}
 	return nil
 }
@@ -146,9 +146,17 @@ func (o *Operator) Start(ctx context.Context, args ...string) error {
 		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	if err != nil {
-		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, strings.Join(p.LastLines(5, ""), "\n"))
+		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, lastWords(p))
 	}
 	return nil
+}
+
+// lastWords are the panic of a process, or the last lines that it printed.
+func lastWords(p *fixture.Process) string {
+	if lines := p.LastLines(1, "panic:"); len(lines) > 0 {
+		return lines[0]
+	}
+	return strings.Join(p.LastLines(5, ""), "\n")
 }
 
 // Restart kills the process if it runs, and starts it again with the same arguments.
