@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
 	"hash/maphash"
 	"maps"
@@ -18,10 +19,11 @@ const (
 	mostContent   = 256 << 10
 )
 
-// An object has hashes of the newest values that are known, and a description of each version.
+// An object has hashes of the newest values that are known, the short texts of some of them, and a description of each
+// version.
 type object struct {
 	resourceVersion string
-	state           state.State
+	state, texts    state.State
 	versions        []described
 }
 
@@ -31,7 +33,7 @@ type described struct {
 }
 
 // Describe notes the content of an object that passed the proxy, as JSON, for the records about it. The records have the
-// paths of fields, but no value of the object's data.
+// paths of fields, and the changed values of spec and status, but no value of the object's data.
 func (l *Ledger) Describe(content []byte) {
 	var o loop.Object
 	var fields map[string]any
@@ -46,14 +48,15 @@ func (l *Ledger) Describe(content []byte) {
 	}
 	d := described{o.Metadata.ResourceVersion, o.Kind, loop.Shown{Facts: o.Facts(), Owners: o.Owners()}}
 	if Newer(d.resourceVersion, known.resourceVersion) {
-		var now state.State
+		var now, texts state.State
 		if len(content) <= mostContent {
-			now = stateOf(fields)
+			now, texts = stateOf(fields)
 		}
 		if known.state != nil && now != nil {
 			d.Fields = changed(known.state, now)
+			d.Values = values(d.Fields, known.texts, texts)
 		}
-		known.resourceVersion, known.state = d.resourceVersion, now
+		known.resourceVersion, known.state, known.texts = d.resourceVersion, now, texts
 	}
 	known.versions = append(known.versions, d)
 	known.versions = known.versions[max(0, len(known.versions)-boundVersions):]
@@ -89,7 +92,7 @@ func (l *Ledger) shown(r loop.Record, changes bool) loop.Record {
 			continue
 		}
 		if r.Shown = d.Shown; !changes {
-			r.Fields = nil
+			r.Fields, r.Values = nil, nil
 		}
 		if len(r.Owners) == 0 && !loop.IsCustom(r.Group) {
 			r.Facts = append(slices.Clone(r.Facts), loop.NoOwner)
@@ -107,9 +110,9 @@ var follows = []string{"managedFields", "resourceVersion", "generation"}
 // seed of the hashes of this process.
 var seed = maphash.MakeSeed()
 
-// stateOf returns a hash of each value, by its path: a ledger keeps no value of an object.
-func stateOf(fields map[string]any) state.State {
-	s := state.State{}
+// stateOf returns a hash of each value, by its path, and the short text of each value that a record may show.
+func stateOf(fields map[string]any) (s, texts state.State) {
+	s, texts = state.State{}, state.State{}
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
 		maps.DeleteFunc(metadata, func(key string, _ any) bool { return slices.Contains(follows, key) })
 	}
@@ -118,9 +121,44 @@ func stateOf(fields map[string]any) state.State {
 		return value == "<nil>" || path == ".kind" || path == ".apiVersion" // an item of a list lacks its kind
 	})
 	for path, value := range s {
+		if mayShow(path) {
+			texts[path] = short(value)
+		}
 		s[path] = strconv.FormatUint(maphash.String(seed, value), 36)
 	}
-	return s
+	return s, texts
+}
+
+// mayShow reports whether a record may show a value. The data of a Secret is outside of spec and status, and so is the
+// annotation in which kubectl copies it. An environment variable of a pod may have a password.
+func mayShow(path string) bool {
+	return (strings.HasPrefix(path, ".spec.") || strings.HasPrefix(path, ".status.")) && !strings.Contains(path, ".env[")
+}
+
+// short returns a value in one short line.
+func short(value string) string {
+	const most = 40
+	text := []rune(strings.Join(strings.Fields(value), " "))
+	if len(text) > most {
+		text = append(text[:most-1], '…')
+	}
+	return string(text)
+}
+
+// values returns the old and the new value of each field of which a text is known.
+func values(fields []string, before, now state.State) map[string]string {
+	all := map[string]string{}
+	for _, field := range fields {
+		was, had := before["."+field]
+		is, has := now["."+field]
+		if had || has {
+			all[field] = cmp.Or(was, "–") + " → " + cmp.Or(is, "–")
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 // changed returns the paths whose values differ; of an item with several such fields, it returns the path of the item.

@@ -53,10 +53,15 @@ func TestARecordShowsWhatChanged(t *testing.T) {
 	if got := l.Fields(writes[:2]...); !slices.Equal(got, fields) || len(l.Fields(writes[1])) > 0 {
 		t.Errorf("the first write changed %q, the second %q", got, l.Fields(writes[1]))
 	}
+	values := func(text string) map[string]string {
+		return map[string]string{"status.conditions[Ready].status": fmt.Sprintf(text, "True"),
+			"status.conditions[Ready].type": fmt.Sprintf(text, "Ready"), "status.observedGeneration": fmt.Sprintf(text, "1")}
+	}
 	want := []loop.Shown{{Facts: []string{"generation 1", "owner: Web w (controller)"}, Owners: owners},
-		{Facts: facts, Owners: owners, Fields: fields}, {Facts: facts, Owners: owners, Fields: fields},
+		{Facts: facts, Owners: owners, Fields: fields, Values: values("– → %s")},
+		{Facts: facts, Owners: owners, Fields: fields, Values: values("– → %s")},
 		{Facts: facts, Owners: owners}, {}, {Facts: []string{loop.NoOwner}, Fields: []string{"data.key", "metadata.ownerReferences[w]",
-			"status.conditions[Ready].status", "status.conditions[Ready].type", "status.observedGeneration"}}}
+			"status.conditions[Ready].status", "status.conditions[Ready].type", "status.observedGeneration"}, Values: values("%s → –")}}
 	var got []loop.Shown
 	for _, r := range records {
 		got = append(got, r.Shown)
@@ -75,5 +80,23 @@ func TestARecordShowsWhatChanged(t *testing.T) {
 	records = records[:len(records)-1]
 	if diff := cmp.Diff([]string{"metadata.managedFields"}, records[len(records)-1].Fields); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestARecordShowsTheChangedValuesOfSpecAndStatus(t *testing.T) {
+	l := New(nil)
+	long := strings.Repeat("long ", 20)
+	for version, content := range []string{`"spec":{"replicas":1,"page":"short","env":[{"name":"A","value":"secret"}]},"data":{"a":"secret"}`,
+		`"spec":{"replicas":3,"page":"` + long + `","env":[{"name":"A","value":"changed"}]},"data":{"a":"changed"}`} {
+		l.Describe(fmt.Appendf(nil, `{"kind":"Web","metadata":{"uid":"u","resourceVersion":"%d","annotations":{"copy":"%d secret"}},%s}`,
+			version+1, version, content))
+	}
+	kept := l.described("u")
+	want := map[string]string{"spec.replicas": "1 → 3", "spec.page": "short → " + long[:39] + "…"}
+	if diff := cmp.Diff(want, kept.versions[1].Values); diff != "" {
+		t.Error(diff)
+	}
+	if text := fmt.Sprint(kept); strings.Contains(text, "secret") || strings.Contains(text, "changed") {
+		t.Errorf("the ledger keeps a value that it may not show: %s", text)
 	}
 }

@@ -82,6 +82,19 @@ type Shown struct {
 	Owners []string `json:"owners,omitempty"`
 	// Fields are the paths of the fields that differ from the version before, as far as the proxy knows that version.
 	Fields []string `json:"fields,omitempty"`
+	// Values has the old and the new value of some of these fields, such as "1 → 3".
+	Values map[string]string `json:"values,omitempty"`
+}
+
+// Differences returns the fields that differ, with their values.
+func (s Shown) Differences() (all []string) {
+	for _, field := range s.Fields {
+		if values := s.Values[field]; values != "" {
+			field += " (" + values + ")"
+		}
+		all = append(all, field)
+	}
+	return all
 }
 
 // mostShown is the number of texts of each kind that a record has. A client may have chosen them.
@@ -94,5 +107,15 @@ func (s *Shown) cut() {
 			some[i] = Cut(some[i])
 		}
 		*list = some
+	}
+	all := s.Values // other records share the map
+	s.Values = nil
+	for _, field := range s.Fields {
+		if text, ok := all[field]; ok {
+			if s.Values == nil {
+				s.Values = map[string]string{}
+			}
+			s.Values[field] = text
+		}
 	}
 }

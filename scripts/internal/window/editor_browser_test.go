@@ -186,7 +186,31 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 	if line := markedLine(t, ctx, "warning"); line != 5 {
 		t.Errorf("the place of the hint is at line %d", line)
 	}
-	do(t, ctx, typeCode("// fixed"), ctrl("s"), chromedp.WaitNotPresent(".editor .cm-lint-marker"))
+	do(t, ctx, chromedp.WaitVisible(`//button[text()="Line 5 of main.go"]`), typeCode("// fixed"), ctrl("s"),
+		chromedp.WaitNotPresent(".editor .cm-lint-marker"), chromedp.WaitNotPresent(`//button[text()="Line 5 of main.go"]`))
+}
+
+// A button below the card, or F8, puts the cursor on the line of which the card or the hint speaks, in any of the files.
+func TestTheCardLeadsToItsLines(t *testing.T) {
+	f := start(t)
+	folder := filepath.Join(f.root, "work/capstone")
+	for name, text := range map[string]string{"main.go": "package main\n", "types.go": "package main\n" + strings.Repeat("\n", 98) + "\tno\n",
+		"specification.yaml": specification.Example, "../.state.yaml": "current: capstone\nbegun: {capstone: capstone}\n"} {
+		testkit.Write(t, filepath.Join(folder, name), text)
+	}
+	s, err := f.Course.State()
+	testkit.Must(t, err)
+	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Report{
+		Compile: errors.New("it does not compile:\nwork/capstone/main.go:1:9: other\nwork/capstone/types.go:100:2: undefined: no")}))
+	ctx := f.browser(t)
+	const entry = `//li/button[contains(., "An operator for your own kind")]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.Click(entry), chromedp.WaitVisible(codeText),
+		chromedp.Click(`//button[text()="Line 100 of types.go"]`),
+		chromedp.Poll(`document.activeElement.matches('.cm-content[aria-label="work/capstone/types.go"]')`, nil), chromedp.KeyEvent("here "))
+	says(t, ctx, codeText, "here no")
+	do(t, ctx, chromedp.Focus(`//button[text()="Check"]`), chromedp.KeyEvent(kb.F8),
+		chromedp.Poll(`document.activeElement.matches('.cm-content[aria-label="work/capstone/main.go"]')`, nil), chromedp.KeyEvent("my"))
+	says(t, ctx, codeText, "package mymain")
 }
 
 // TestAReaderChoosesTheFile: a choice above the editor leads to each file that the exercise gives to its reader, and a new
@@ -505,6 +529,39 @@ func TestFilesOpenBesideThePage(t *testing.T) {
 	if !isVisible(t, ctx, codeText) {
 		t.Error("the editor is hidden")
 	}
+}
+
+// A reader who goes to another file, or to another tab, comes back to the same line of the file that is read beside.
+func TestThePlaceInAFileBesideIsKept(t *testing.T) {
+	f := start(t)
+	for _, name := range []string{"a.go", "b.go"} {
+		testkit.Write(t, filepath.Join(filepath.Dir(f.code()), name), strings.Repeat("// a long file\n", 400))
+	}
+	ctx := f.editor(t)
+	choose := func(name string) {
+		t.Helper()
+		do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`(() => {
+			const choice = document.querySelector(".beside select");
+			choice.value = %q;
+			choice.dispatchEvent(new Event("change"));
+		})()`, name), nil))
+	}
+	end := func(shown bool) chromedp.Action { // the end of the file is in view
+		return chromedp.Poll(fmt.Sprintf(`%t === [...document.querySelectorAll(".beside .cm-gutterElement")].some(
+			number => number.textContent === "400" && number.checkVisibility())`, shown), nil, chromedp.WithPollingTimeout(time.Minute))
+	}
+	const long = "work/04-x/a.go"
+	do(t, ctx, chromedp.WaitVisible(".beside select"))
+	choose(long)
+	do(t, ctx, chromedp.Focus(".beside .cm-content"), chromedp.Evaluate(`document.querySelector(".beside .cm-scroller").scrollTop = 9999`, nil),
+		end(true))
+	choose("work/04-x/b.go")
+	do(t, ctx, end(false))
+	choose(long)
+	do(t, ctx, end(true))
+	testkit.Write(t, filepath.Join(filepath.Dir(f.code()), "c.go"), "package main\n")
+	do(t, ctx, chromedp.Click("#tab-loop"), chromedp.WaitNotVisible("#panel-exercises"), chromedp.Click("#tab-exercises"),
+		chromedp.WaitReady(`.beside option[value="work/04-x/c.go"]`), end(true))
 }
 
 func TestTheReadersProgramRunsInATerminalOfItsOwn(t *testing.T) {

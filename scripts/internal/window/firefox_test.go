@@ -162,19 +162,23 @@ func (b *foxTab) press(keys string, modifiers ...string) {
 		"actions": []map[string]any{{"type": "key", "id": "keyboard", "actions": actions}}}, nil)
 }
 
-// click clicks on the first button of a place that contains a text, as soon as the button is there.
+// click clicks on the first button of a place that contains a text, as soon as the button is there and keeps its place.
 func (b *foxTab) click(place, text string) {
 	b.t.Helper()
 	button := fmt.Sprintf(`[...document.querySelectorAll(%q)].find(b => b.textContent.includes(%q) && b.checkVisibility())`,
 		place+" button", text)
 	b.waits(button)
-	var at struct{ X, Y int }
-	testkit.Must(b.t, json.Unmarshal([]byte(b.value(fmt.Sprintf(`(() => {
-		const button = %s;
-		button.scrollIntoView({ block: "nearest", behavior: "instant" });
-		const box = button.getBoundingClientRect();
-		return { x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2) };
-	})()`, button))), &at))
+	var at, last struct{ X, Y int }
+	eventually(b.t, func() bool {
+		last = at
+		testkit.Must(b.t, json.Unmarshal([]byte(b.value(fmt.Sprintf(`(() => {
+			const button = %s;
+			button?.scrollIntoView({ block: "nearest", behavior: "instant" });
+			const box = (button ?? document.body).getBoundingClientRect();
+			return { x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2) };
+		})()`, button))), &at))
+		return at == last
+	})
 	b.call("input.performActions", map[string]any{"context": b.tab, "actions": []map[string]any{{"type": "pointer", "id": "mouse",
 		"actions": []map[string]any{{"type": "pointerMove", "x": at.X, "y": at.Y}, {"type": "pointerDown", "button": 0},
 			{"type": "pointerUp", "button": 0}}}}}, nil)

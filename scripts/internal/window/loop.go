@@ -150,7 +150,7 @@ func (t *describer) fields(r loop.Record) string {
 	if len(r.Fields) == 0 {
 		return ""
 	}
-	return t.said.Sayf("These fields differ from the version before: %s.", strings.Join(r.Fields, ", "))
+	return t.said.Sayf("These fields differ from the version before: %s.", strings.Join(r.Differences(), ", "))
 }
 
 // effects are sentences about the effect of a write.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
 
 	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/process"
@@ -337,7 +338,7 @@ func (f *fixture) writeReplay(t *testing.T) {
 	unknown := loop.Record{Version: "v1", Resource: "services", Kind: "Service", UID: "s"}
 	served := web
 	served.Subresource, served.Shown = "status", loop.Shown{Facts: []string{"generation 1, observedGeneration 1", "Available=True"},
-		Fields: []string{"status.a", "status.b", "status.c", "status.d"}}
+		Fields: []string{"status.a", "status.b", "status.c", "status.d"}, Values: map[string]string{"status.a": "1 → 3"}}
 	records := []loop.Record{request(web, user, "create", 201), event(web, "ADDED"), request(child, program, "create", 201),
 		request(served, program, "update", 200), request(gone, user, "delete", 200),
 		{Is: loop.Note, By: loop.Client{Name: "the lab"}, Note: "the operator was stopped and started again"},
@@ -348,6 +349,52 @@ func (f *fixture) writeReplay(t *testing.T) {
 	}
 	testkit.Must(t, loop.KeptOf(f.Course.Checks, "04.1").Write(records, loop.Judgement{Exercise: "04.1",
 		Check: "behaviour/05-deleted-configmap", Message: "it is not back", At: 5, Namespace: "behaviour-05-6mgdx"}))
+}
+
+// Of several custom resources, the reader chooses one: the arrows of it and of its children stay, in their order.
+func TestAReplayShowsOneObject(t *testing.T) {
+	f := start(t)
+	program := loop.Client{Name: "operator", PID: 7}
+	var records []loop.Record
+	add := func(r loop.Record) {
+		r.N, r.Namespace, r.By = len(records)+1, "a", program
+		r.Time = time.Date(2026, 1, 2, 12, 0, len(records), 0, time.UTC)
+		records = append(records, r)
+	}
+	webs := []string{"one", "two", "three"}
+	web := func(name string) loop.Record {
+		return loop.Record{Is: loop.Event, Type: "ADDED", Group: "example.com", Version: "v1", Resource: "mywebs", Kind: "MyWeb", UID: name, Name: name}
+	}
+	child := func(name string) loop.Record {
+		return loop.Record{Is: loop.Request, Verb: "create", Code: 201, Effect: "moved", Group: "apps", Version: "v1", Resource: "deployments",
+			Kind: "Deployment", UID: "child of " + name, Name: "child-" + name, Shown: loop.Shown{Owners: []string{name}}}
+	}
+	pod := func(name string) loop.Record {
+		return loop.Record{Is: loop.Event, Type: "ADDED", Version: "v1", Resource: "pods", Kind: "Pod", UID: "pod of " + name, Name: "pod-" + name,
+			Shown: loop.Shown{Owners: []string{"child of " + name}}}
+	}
+	gone := func(name string) loop.Record {
+		return loop.Record{Is: loop.Request, Verb: "delete", Code: 200, Effect: "moved", Group: "apps", Version: "v1", Resource: "deployments",
+			Name: "child-" + name}
+	}
+	for _, make := range []func(string) loop.Record{web, child, pod, gone} {
+		for _, name := range webs {
+			add(make(name))
+		}
+	}
+	testkit.Must(t, loop.KeptOf(f.Course.Checks, "04.1").Write(records, loop.Judgement{Exercise: "04.1", Check: "a", Message: "no", Namespace: "a"}))
+	ctx := f.browser(t)
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.Click(`//button[contains(text(), "step by step")]`))
+	says(t, ctx, ".loop-status", "paused at 12 of 12")
+	do(t, ctx, chromedp.SetValue(".loop .only", "example.com/v1/mywebs a/two"), chromedp.Evaluate(
+		`document.querySelector(".loop .only").dispatchEvent(new Event("change")); 0`, nil))
+	says(t, ctx, ".loop-status", "paused at 4 of 4 · 8 records of other objects folded")
+	var shown []string
+	do(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll(".arrow .label")].map(label => label.firstChild.textContent)`, &shown))
+	want := []string{"MyWeb two ADDED", "create deployments child-two 201 moved", "Pod pod-two ADDED", "delete deployments child-two 200 moved"}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestTheReplayBeginsAtTheCause(t *testing.T) {
@@ -371,8 +418,8 @@ func TestTheReplayBeginsAtTheCause(t *testing.T) {
 	}
 	do(t, ctx, chromedp.Focus(".arrows"), chromedp.KeyEvent(kb.ArrowLeft))
 	says(t, ctx, now, "update mywebs/status web 200 moved")
-	says(t, ctx, now+" .fields", "changed status.a, status.b, status.c and 1 more")
-	says(t, ctx, ".loop-detail", "These fields differ from the version before: status.a, status.b, status.c, status.d.")
+	says(t, ctx, now+" .fields", "changed status.a (1 → 3), status.b, status.c and 1 more")
+	says(t, ctx, ".loop-detail", "These fields differ from the version before: status.a (1 → 3), status.b, status.c, status.d.")
 	if got := tree(); !strings.HasPrefix(got, heading+ready+"ConfigMap webowner: MyWeb web (controller)") {
 		t.Errorf("before the deletion the tree is %q", got)
 	}

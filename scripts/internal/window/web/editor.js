@@ -413,15 +413,38 @@ export class Editor {
    * @param {Place[] | null} places
    */
   mark(places) {
-    const { view, base, since } = this;
-    if (!view || !base || !since) return;
-    const known = (places ?? []).filter((place) => place.line <= base.lines);
-    view.dispatch(setDiagnostics(view.state, known.map((place) => {
-      const line = base.line(place.line);
-      const begin = Math.max(place.column - 1, line.text.search(/\S|$/)); // without a column, the whole line is meant
-      const from = since.mapPos(Math.min(line.from + begin, line.to), 1);
-      return { from, to: Math.max(from, since.mapPos(line.to, -1)), severity: place.says ? "error" : "warning",
-        message: place.says || t("The last check fails here. The hint explains it.") };
+    const { view } = this;
+    if (!view || !this.base || !this.since) return;
+    view.dispatch(setDiagnostics(view.state, (places ?? []).flatMap((place) => {
+      const range = this.rangeOf(place);
+      return range ? [{ ...range, severity: /** @type {"error" | "warning"} */ (place.says ? "error" : "warning"),
+        message: place.says || t("The last check fails here. The hint explains it.") }] : [];
     })));
+  }
+
+  /**
+   * Returns the present range of a place of the last check.
+   * @param {Place} place
+   */
+  rangeOf(place) {
+    const { base, since } = this;
+    if (!base || !since || place.line > base.lines) return undefined;
+    const line = base.line(place.line);
+    const begin = Math.max(place.column - 1, line.text.search(/\S|$/)); // without a column, the whole line is meant
+    const from = since.mapPos(Math.min(line.from + begin, line.to), 1);
+    return { from, to: Math.max(from, since.mapPos(line.to, -1)) };
+  }
+
+  /**
+   * Puts the cursor on a place of the last check.
+   * @param {File} file
+   * @param {Place} place
+   */
+  async goTo(file, place) {
+    if (this.task && this.name !== file.name) await this.open(this.task, file.name);
+    const range = this.rangeOf(place);
+    if (!range) return;
+    this.view?.dispatch({ selection: { anchor: range.from }, effects: EditorView.scrollIntoView(range.from, { y: "center" }) });
+    this.focus();
   }
 }

@@ -52,6 +52,12 @@ function cardOf(card, old) {
 }
 
 /**
+ * Returns the places of the last check in the reader's files.
+ * @param {Task} task
+ */
+const placesOf = (task) => (task.files ?? []).flatMap((file) => (file.places ?? []).map((place) => ({ file, place })));
+
+/**
  * @typedef {object} Doors What the exercises open elsewhere in the window.
  * @property {import("./dom.js").Run} inTerminal runs a command, and shows its terminal
  * @property {import("./dom.js").Run} beside runs a command, and keeps the shown tab
@@ -78,7 +84,17 @@ export class Exercises {
     this.began = new Map();
     this.checkAgain = false;
     this.top = element("div");
-    this.beside = element("section", { class: "beside", "aria-label": t("Files beside it") });
+    /** @type {Record<string, string>} the files that may be read beside the open file */
+    this.files = {};
+    /** @typedef {{path: string, text: string, view: import("./vendor/codemirror/codemirror.mjs").EditorView, scroll?: any}} Read */
+    /** @type {Map<string, Read>} */
+    this.known = new Map();
+    /** @type {Read | undefined} */
+    this.shown = undefined;
+    this.choice = /** @type {HTMLSelectElement} */ (element("select", { change: () => this.read() }));
+    this.reader = element("div");
+    this.beside = element("section", { class: "beside", "aria-label": t("Files beside it"), hidden: true },
+      element("label", {}, t("Read beside it (read-only):"), " ", this.choice), this.reader);
     this.below = element("div");
     this.buttons = element("section", { class: "buttons", "aria-label": t("Buttons") });
     this.results = element("section", { "aria-label": t("The result") });
@@ -88,6 +104,12 @@ export class Exercises {
       change: () => localStorage.setItem("check on save", this.checksOnSave.checked ? "yes" : "") }));
     this.checksOnSave.checked = localStorage.getItem("check on save") === "yes";
     this.onSave = element("p", { hidden: true }, element("label", {}, this.checksOnSave, " ", t("Check each time the file is saved")));
+    place.addEventListener("keydown", (event) => { // the editor has taken the key when its file has a next error
+      const first = event.key === "F8" && !event.defaultPrevented && this.editor.task && placesOf(this.editor.task)[0];
+      if (!first) return;
+      this.editor.goTo(first.file, first.place);
+      event.preventDefault();
+    });
     place.append(this.buttons, this.top, code, this.beside, this.results, this.onSave, this.below);
   }
 
@@ -177,6 +199,12 @@ export class Exercises {
       parts.push(element("section", { class: isOld ? "card old" : "card", "aria-label": t("The last hint") },
         element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)), element("p", {}, ...prose(task.afterHint))));
     }
+    const places = placesOf(task);
+    if (places.length > 0) {
+      parts.push(element("p", { class: "bar" }, ...places.map(({ file, place }) => element("button", { type: "button",
+        "data-exercise": task.id, title: place.says, click: () => this.editor.goTo(file, place) },
+        t("Line {1} of {2}", place.line, file.name)))));
+    }
     const isCompiled = !task.card || task.card.passed || task.card.check;
     if (task.verdict && isCompiled) {
       parts.push(element("p", {}, element("button", { type: "button", "data-exercise": task.id,
@@ -227,21 +255,31 @@ export class Exercises {
   /** Lists the files that a reader may read beside the open file. */
   showBeside() {
     const { task, path } = this.editor;
-    const files = { ...(task?.begun ? task.beside : {}) };
-    delete files[path];
-    const listed = JSON.stringify(files);
-    if (this.beside.dataset.files === listed) return;
-    this.beside.dataset.files = listed;
-    const names = Object.keys(files).sort();
-    const last = this.beside.querySelector("select")?.value ?? "";
-    const place = element("div");
-    const choice = /** @type {HTMLSelectElement} */ (element("select", { change: () => draw() },
-      element("option", { value: "" }, t("none")), ...names.map((name) => element("option", { value: name }, name))));
-    const draw = () => place.replaceChildren(...(choice.value ? [readOnly(choice.value, files[choice.value]).dom] : []));
-    if (last in files) choice.value = last;
-    draw();
-    this.beside.replaceChildren(...(names.length > 0
-      ? [element("label", {}, t("Read beside it (read-only):"), " ", choice), place] : []));
+    this.files = { ...(task?.begun ? task.beside : {}) };
+    delete this.files[path];
+    const names = Object.keys(this.files).sort();
+    const chosen = this.choice.value;
+    draw(this.choice, element("option", { value: "" }, t("none")), ...names.map((name) => element("option", { value: name }, name)));
+    this.choice.value = chosen in this.files ? chosen : "";
+    this.beside.hidden = names.length === 0;
+    this.read();
+  }
+
+  /** Shows the chosen file, at the place where its reader left it. */
+  read() {
+    const path = this.choice.value;
+    const { shown } = this;
+    if (shown?.path === path && shown.text === this.files[path]) return;
+    if (shown) shown.scroll = shown.view.scrollSnapshot();
+    const last = this.known.get(path);
+    this.shown = undefined;
+    this.reader.replaceChildren();
+    if (!path) return;
+    const text = this.files[path];
+    this.shown = last?.text === text ? last : { path, text, view: readOnly(path, text) };
+    this.known.set(path, this.shown);
+    this.reader.append(this.shown.view.dom);
+    if (this.shown.scroll) this.shown.view.dispatch({ effects: this.shown.scroll });
   }
 
   /** @param {Progress} progress */

@@ -8,6 +8,7 @@ import { element, t } from "./dom.js";
  * @typedef {{is: "event" | "request" | "note", n: number, time: string, by?: Program, group?: string, version?: string,
  *   resource: string, subresource?: string, kind?: string, namespace?: string, name?: string, uid?: string, type?: string,
  *   verb?: string, code?: number, effect?: string, took?: number, facts?: string[], owners?: string[], fields?: string[],
+ *   values?: Record<string, string>,
  *   text: string, sentence: string, changes?: boolean, later?: string}} Entry
  * @typedef {{name?: string, pid?: number, executable?: string}} Program
  */
@@ -49,7 +50,7 @@ export class Ledger {
     const objects = new Map();
     for (const entry of this.all) {
       if (isLater(entry, last)) break;
-      const key = `${resourceOf(entry)} ${entry.namespace}/${entry.name}`;
+      const key = objectOf(entry);
       if (!entry.namespace || !entry.name || ["events", "leases"].includes(entry.resource)) continue;
       if (showsEnd(entry)) objects.delete(key);
       else if (showsObject(entry)) {
@@ -59,6 +60,35 @@ export class Ledger {
       }
     }
     return [...objects.values()];
+  }
+
+  /**
+   * Returns the custom resources that no other object owns, by the keys of their objects.
+   * @returns {Map<string, Entry>}
+   */
+  roots() {
+    return new Map(this.all.filter((entry) => entry.name && isCustom(entry) && !entry.owners?.length)
+      .map((entry) => [objectOf(entry), entry]));
+  }
+
+  /**
+   * Returns the keys of an object and of all objects that it owns, also those that are gone.
+   * @param {string} root
+   * @returns {Set<string>}
+   */
+  family(root) {
+    const keys = new Set([root]);
+    const uids = new Set();
+    for (let known = -1; known < keys.size + uids.size;) {
+      known = keys.size + uids.size;
+      for (const entry of this.all) {
+        const key = objectOf(entry);
+        if (!keys.has(key) && !entry.owners?.some((owner) => uids.has(owner))) continue;
+        keys.add(key);
+        if (entry.uid) uids.add(entry.uid);
+      }
+    }
+    return keys;
   }
 
   /**
@@ -111,6 +141,9 @@ const isCustom = ({ group = "" }) => group.includes(".") && !group.endsWith(".k8
 
 /** @param {Entry} entry */
 export const resourceOf = (entry) => `${entry.group ?? ""}/${entry.version}/${entry.resource}`;
+
+/** @param {Entry} entry */
+export const objectOf = (entry) => `${resourceOf(entry)} ${entry.namespace}/${entry.name}`;
 
 /** @param {Entry} entry */
 const keyOf = (entry) => `${entry.time} ${entry.n}`;
@@ -167,10 +200,10 @@ export const speakerOf = (entry) => ({ "a user": t("a user"), "the lab": t("the 
  * Returns a line with the fields that an arrow changed, if there are any.
  * @param {Entry} entry
  */
-export function drawFields({ fields }) {
+export function drawFields({ fields, values = {} }) {
   const most = 3;
   if (!fields) return [];
-  const some = fields.slice(0, most).join(", ");
+  const some = fields.slice(0, most).map((field) => values[field] ? `${field} (${values[field]})` : field).join(", ");
   return [element("span", { class: "fields" },
     fields.length > most ? t("changed {1} and {2} more", some, fields.length - most) : t("changed {1}", some))];
 }

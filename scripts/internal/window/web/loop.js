@@ -4,9 +4,9 @@
 
 import { Comparison } from "./compare.js";
 import { dial, load } from "./connection.js";
-import { announce, element, prose, t } from "./dom.js";
-import { clockOf, drawFields, gap, isLease, isRead, isUnanswered, kindOf, Ledger, nameAndProcess, nameOf, speakerOf,
-  timeOf } from "./ledger.js";
+import { announce, draw, element, prose, t } from "./dom.js";
+import { clockOf, drawFields, gap, isLease, isRead, isUnanswered, kindOf, Ledger, nameAndProcess, nameOf, objectOf,
+  speakerOf, timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
@@ -51,6 +51,10 @@ export class Loop {
     this.socket = undefined;
     this.choice = /** @type {HTMLSelectElement} */ (element("select", { "aria-label": t("What is shown"),
       change: () => this.open(this.choice.value) }));
+    this.only = /** @type {HTMLSelectElement} */ (element("select", { class: "only", "aria-label": t("The object"), hidden: true,
+      change: () => this.draw() }));
+    /** @type {Set<string> | undefined} the keys of the chosen object and of what it owns */
+    this.family = undefined;
     this.pauser = button(t("Pause"), "Space", () => this.pause());
     this.player = button(t("Replay"), "R", () => this.play());
     this.reads = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
@@ -74,7 +78,7 @@ export class Loop {
     this.comparison = new Comparison(run, () => this.rows.focus());
     this.comparer = button(t("Compare with the solution"), "C", () => this.comparison.open(this.source));
     this.place.replaceChildren(
-      element("div", { class: "loop-bar" }, this.choice, this.pauser,
+      element("div", { class: "loop-bar" }, this.choice, this.only, this.pauser,
         button(t("◀ Step back"), "←", () => this.step(-1)), button(t("Step forward ▶"), "→", () => this.step(1)), this.player, this.comparer,
         element("label", {}, this.reads, t("Reads")), element("label", {}, this.leases, t("Leases")),
         element("label", {}, this.withEnded, t("Ended programs")), this.wide),
@@ -206,10 +210,29 @@ export class Loop {
     return !isUnanswered(entry) && (isRead(entry) && !this.reads.checked || isLease(entry) && !this.leases.checked);
   }
 
+  /**
+   * Reports whether a record is about another object than the chosen one and those that it owns.
+   * @param {Entry} entry
+   */
+  isOther(entry) {
+    return entry.is !== "note" && this.family?.has(objectOf(entry)) === false;
+  }
+
   /** Returns the records to draw. */
   arrows() {
     const at = this.verdict()?.at;
-    return this.ledger.all.filter((entry) => !this.isFolded(entry) || entry.n === at);
+    return this.ledger.all.filter((entry) => !this.isFolded(entry) && !this.isOther(entry) || entry.n === at);
+  }
+
+  /** Lists the custom resources, when there is a choice. */
+  listObjects() {
+    const roots = this.ledger.roots();
+    const chosen = this.only.value;
+    draw(this.only, element("option", { value: "" }, t("All objects")),
+      ...[...roots].sort().map(([key, { kind, resource, name }]) => element("option", { value: key }, `${kind ?? resource} ${name}`)));
+    this.only.value = roots.has(chosen) ? chosen : "";
+    this.only.hidden = roots.size < 2;
+    this.family = this.only.value ? this.ledger.family(this.only.value) : undefined;
   }
 
   /** @param {Entry} entry */
@@ -315,7 +338,9 @@ export class Loop {
   draw() {
     if (this.place.hidden) return;
     this.findGone();
+    this.listObjects();
     const arrows = this.arrows();
+    if (this.at && !arrows.includes(this.at)) this.at = arrows.findLast((entry) => entry.n < (this.at?.n ?? 0)) ?? arrows[0];
     const here = this.at ? Math.max(arrows.indexOf(this.at), 0) : arrows.length - 1;
     const shown = arrows.slice(Math.max(here - before, 0), here + after);
     const operators = this.ledger.operators();
@@ -354,13 +379,14 @@ export class Loop {
   tell(arrows, here) {
     const leases = this.ledger.all.filter((entry) => isLease(entry) && this.isFolded(entry)).length;
     const reads = this.ledger.all.filter((entry) => !isLease(entry) && this.isFolded(entry)).length;
+    const others = this.ledger.all.filter((entry) => !this.isFolded(entry) && this.isOther(entry)).length;
     const away = this.source === cluster ? this.away || this.objects.away : this.away;
     const state = this.playing !== undefined ? "playing" : this.at ? "paused" : away ? "stopped" : "live";
     const verdict = this.verdict();
     const name = { playing: t("playing"), paused: t("paused"), stopped: t("stopped"), live: t("live") }[state];
     const words = [away, this.since && t("a new cluster, since {1}", this.since),
       arrows.length ? t("{1} at {2} of {3}", name, here + 1, arrows.length) : t("nothing has passed yet"),
-      reads ? t("{1} reads folded", reads) : "", leases ? t("{1} records of leases folded", leases) : "",
+      others ? t("{1} records of other objects folded", others) : "", reads ? t("{1} reads folded", reads) : "", leases ? t("{1} records of leases folded", leases) : "",
       this.gone.size && !this.withEnded.checked ? t("{1} ended programs folded", this.gone.size) : "",
       verdict ? `${verdict.passed ? t("✓ passed") : t("✗ failed")} ${verdict.check}` : "",
       verdict?.namespace ? t("in the namespace {1}", verdict.namespace) : ""];
