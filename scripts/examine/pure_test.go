@@ -293,6 +293,21 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 	}
 }
 
+// TestAConversion has CRDs with a conversion webhook: the API server calls it when there are two versions.
+func TestAConversion(t *testing.T) {
+	version := func(name string) any { return map[string]any{"name": name} }
+	for name, versions := range map[string][]any{"one": {version("v1")}, "two": {version("v1"), version("v2")}} {
+		crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": versions,
+			"conversion": map[string]any{"strategy": "Webhook"}}}}
+		read := &target{kinds: map[schema.GroupVersionKind]servedKind{}, conversions: map[string]map[string]any{}}
+		read.addCRD(crd)
+		_, kept, _ := unstructured.NestedMap(crd.Object, "spec", "conversion")
+		if len(read.conversions) != len(versions)-1 || len(read.kinds) != len(versions) || kept {
+			t.Errorf("%s: conversions %v, kinds %v, CRD %v", name, read.conversions, read.kinds, crd)
+		}
+	}
+}
+
 // TestTheTimeOfATrialIsNoFailure has trials that end in their time and after it.
 func TestTheTimeOfATrialIsNoFailure(t *testing.T) {
 	over, cancel := context.WithTimeoutCause(t.Context(), 0, errOver)
