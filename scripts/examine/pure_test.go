@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -289,6 +290,28 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 		}
 		if notes := strings.Join(newReport(read).Notes, "\n"); strings.Contains(notes, "has no status subresource: ") != want {
 			t.Errorf("%s: %q", file, notes)
+		}
+	}
+}
+
+// TestConditionsThatAreFalse removes a status, and looks at what is back.
+func TestConditionsThatAreFalse(t *testing.T) {
+	want := state.State{"a.spec.x": "1", "a.status.conditions[Ready].status": "True", "a.status.conditions[Ready].reason": "Done",
+		"a.status.conditions[Busy].status": "False", "a.status.conditions[Busy].reason": "Idle"}
+	for name, test := range map[string]struct {
+		gone []string
+		back bool
+	}{
+		"a condition that is False":           {[]string{"Busy"}, true},
+		"a condition that is True":            {[]string{"Ready"}, false},
+		"all conditions, so the whole status": {[]string{"Busy", "Ready"}, false},
+	} {
+		got := maps.Clone(want)
+		for _, condition := range test.gone {
+			maps.DeleteFunc(got, func(path, _ string) bool { return strings.Contains(path, "["+condition+"]") })
+		}
+		if back := maps.Equal(withFalse(got, want, "a.status."), want); back != test.back {
+			t.Errorf("%s: %v, want %v", name, back, test.back)
 		}
 	}
 }
