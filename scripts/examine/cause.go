@@ -38,7 +38,7 @@ var patterns = []pattern{
 		"Other operators compare desired with observed state before they write, or apply only what differs."},
 	{"creation", "409", Little, "it writes from a cache that has not seen its own last write",
 		"Other operators return the error and try again, or patch only the fields that they own."},
-	{"creation", "create what exists", Little, "it creates without reading its cache",
+	{"creation", "create what exists", Little, "it creates without reading its cache, or does not watch the kind",
 		"Other operators read from the cache first, and treat AlreadyExists as success."},
 	{"creation", "reads went", Little, "its client reads past the cache: a kind without an informer, or an APIReader",
 		"Other operators read through informers, which cost one list and one watch for a kind."},

@@ -66,13 +66,17 @@ func (t *target) addCRDs(all []*unstructured.Unstructured, setting string) error
 }
 
 // addCRD keeps a CRD. It installs a CRD with a conversion webhook without the webhook, because the webhook's address
-// is not known before the cluster runs.
+// is not known before the cluster runs. The API server never calls the conversion of a CRD with one version, so the
+// operator need not serve it.
 func (t *target) addCRD(u *unstructured.Unstructured) {
+	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
 	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
 		service := map[string]any{"name": "webhook-service", "namespace": "system", "path": "/convert"}
 		given, _, _ := unstructured.NestedMap(u.Object, "spec", "conversion", "webhook", "clientConfig", "service")
 		maps.Copy(service, given)
-		t.conversions[u.GetName()] = service
+		if len(versions) > 1 {
+			t.conversions[u.GetName()] = service
+		}
 		unstructured.RemoveNestedField(u.Object, "spec", "conversion")
 	}
 	t.crds = append(t.crds, u)
@@ -80,7 +84,6 @@ func (t *target) addCRD(u *unstructured.Unstructured) {
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
 	scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope")
-	versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
 	for _, v := range versions {
 		v, _ := v.(map[string]any)
 		name, _, _ := unstructured.NestedString(v, "name")

@@ -20,6 +20,9 @@ import (
 
 // deletion removes the sample in each way.
 func deletion(r *run) error {
+	if err := r.findRestored(); err != nil {
+		return err
+	}
 	if err := r.check("deleted, it leaves nothing; created again, it works", (*trial).deleteAndCreate); err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) 
 	if err := fixture.Pause(t.ctx, fixture.DeletionObserved); err != nil {
 		return Finding{}, err
 	}
-	mark, c := t.fixture.Ledger.Mark(), t.owns()[0]
+	mark, c := t.fixture.Ledger.Mark(), t.restored
 	err = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) { // the garbage collector can be faster
 		return Finding{}, err

@@ -736,6 +736,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 		"its watches end forever, and only a list brings back what was deleted before": {
 			[]string{"FAULT=deaf", "KUBE_FEATURE_WatchListClient=false"}, []string{"faults"}, "faults",
 			[]string{"it was deleted once more, and is not back"}},
+		"a first child that does not come back, and another one that shows what a fault does": {[]string{"FAULT=no-drift"},
+			[]string{"faults"}, "", []string{"410 Gone: deployments.apps/hello was deleted meanwhile"}},
 		"a text that ends the process": {[]string{"FAULT=chokes"}, []string{"values"}, "values",
 			[]string{`spec.text becomes "日本-ünï"](#extreme-values): the operator did not stay alive: it ended with code 2`}},
 		"a removed status that stays removed": {[]string{"FAULT=generation"}, []string{"drift"}, "drift",
@@ -773,7 +775,7 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
 		"objects that others own, or nobody": {nil, []string{"ownership"}, "",
 			[]string{"configmaps/hello that has no owner stays: it stayed", "the status reports it; as undisturbed"}},
-		"children that never come back show nothing about watches": {[]string{"FAULT=no-drift"}, []string{"faults"}, "",
+		"children that never come back show nothing about watches": {[]string{"FAULT=unwatching"}, []string{"faults"}, "",
 			[]string{"**skipped**: recovers from watches that end with 410 Gone: without a disturbance, a deleted "}},
 		"it works at intervals, from its cache": {[]string{"FAULT=resyncs"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},

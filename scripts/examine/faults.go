@@ -53,6 +53,9 @@ type disturbance struct {
 // apiFaults disturbs the requests and answers between the operator and the API server, the greatest risk first.
 func apiFaults(r *run) error {
 	var all []disturbance
+	if err := r.findRestored(); err != nil {
+		return err
+	}
 	hasChild := len(r.owns()) > 0
 	if hasChild {
 		for _, w := range watchFaults {

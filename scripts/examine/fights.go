@@ -3,6 +3,7 @@ package examine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/state"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
@@ -41,18 +43,53 @@ func (t *trial) restoresStatus() (Finding, error) {
 	} else if err != nil {
 		return Finding{}, err
 	}
-	err = t.eventually(t.patience(), t.asUndisturbed)
+	err = t.eventually(t.patience(), t.statusIsBack)
 	switch {
 	case err == nil:
 		return passed("the status was back after %.1f s, with %d writes", time.Since(begin).Seconds(),
 			len(t.writes(mark))), nil
 	case !errors.As(err, new(differenceError)):
 		return Finding{}, err
-	case t.awaitPeriod(begin, t.asUndisturbed):
+	case t.awaitPeriod(begin, t.statusIsBack):
 		return late("the status was back only after %.0f s", time.Since(begin).Seconds()), nil
 	}
-	return failed("the status stayed removed for %.0f s", time.Since(begin).Seconds()).with(strings.Split(err.Error(), "\n")...).
+	how := "removed"
+	if u, err = t.sample(); err == nil && u.Object["status"] != nil {
+		how = "incomplete"
+	}
+	return failed("the status stayed %s for %.0f s", how, time.Since(begin).Seconds()).with(strings.Split(err.Error(), "\n")...).
 		with(lines(t.writes(mark))...), nil
+}
+
+// statusIsBack returns nil when the state is that of an undisturbed run, after the status was removed.
+func (t *trial) statusIsBack() error {
+	got, err := t.observe()
+	if err != nil {
+		return err
+	}
+	return t.asUndisturbedIn(withFalse(got, t.state, t.own().String()+".status."))
+}
+
+// withFalse adds to a state the conditions of a status that are False and missing: many operators set a condition to
+// False only when it has been True before. A status without any field is missing as a whole.
+func withFalse(got, want state.State, status string) state.State {
+	isStatus := func(path string) bool { return strings.HasPrefix(path, status) }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(got)), isStatus) {
+		return got
+	}
+	all := maps.Clone(got)
+	for path, value := range want {
+		condition, found := strings.CutSuffix(path, "].status")
+		if _, known := got[path]; known || !found || value != "False" || !strings.HasPrefix(path, status+"conditions[") {
+			continue
+		}
+		for path, value := range want {
+			if strings.HasPrefix(path, condition+"].") {
+				all[path] = value
+			}
+		}
+	}
+	return all
 }
 
 // fights is how often the lab scales a child as an autoscaler does, and fightPause the pause after each time.

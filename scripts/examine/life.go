@@ -45,24 +45,18 @@ func creation(r *run) error {
 	writes := only(requests, wire.Writes...)
 	unchanged := slices.DeleteFunc(slices.Clone(writes), func(e ledger.Entry) bool { return e.Effect != ledger.Same })
 	blind := slices.DeleteFunc(slices.Clone(unchanged), func(e ledger.Entry) bool { return cameLater(records, e) })
-	if early := len(unchanged) - len(blind); len(blind) == 0 && early > 0 {
-		r.add("no write changes nothing", passed("none, apart from %d before the operator got the event of its last write",
-			early).with(lines(unchanged)...))
-	} else {
-		r.none("no write changes nothing", blind, "%d of its writes were accepted and changed nothing")
-	}
-	conflicts := slices.DeleteFunc(slices.Clone(writes),
+	r.noneBut("no write changes nothing", unchanged, blind, "%d of its writes were accepted and changed nothing",
+		"before the operator got the event of its last write")
+	refused := slices.DeleteFunc(slices.Clone(writes),
 		func(e ledger.Entry) bool { return e.Code != http.StatusConflict })
-	own := slices.DeleteFunc(slices.Clone(conflicts), func(e ledger.Entry) bool {
-		return e.Verb == wire.Create || causedByOthers(e, writes, records)
-	})
-	if others := len(conflicts) - len(own) - len(only(conflicts, wire.Create)); len(own) == 0 && others > 0 {
-		r.add("no conflict with itself", passed("none, apart from %d after a change of the object by others", others))
-	} else {
-		r.none("no conflict with itself", own, "%d of its writes were refused with 409: it worked on an old state")
-	}
-	r.none("it does not create what exists", only(conflicts, wire.Create),
-		"%d requests create what exists: it did not look first")
+	creates := only(refused, wire.Create)
+	conflicts := slices.DeleteFunc(refused, func(e ledger.Entry) bool { return e.Verb == wire.Create })
+	own := slices.DeleteFunc(slices.Clone(conflicts), func(e ledger.Entry) bool { return causedByOthers(e, writes, records) })
+	r.noneBut("no conflict with itself", conflicts, own, "%d of its writes were refused with 409: it worked on an old state",
+		"after a change of the object by others")
+	known := slices.DeleteFunc(slices.Clone(creates), func(e ledger.Entry) bool { return firstLater(records, e) })
+	r.noneBut("it does not create what exists", creates, known, "%d requests create what exists: it did not look first",
+		"before the operator got the first event of the object")
 	r.none("reads come from the cache", append(only(requests, wire.Get, wire.List), everywhere...),
 		"%d reads went to the API server after the caches had synced")
 	return nil
@@ -114,6 +108,23 @@ func cameLater(records []loop.Record, write ledger.Entry) bool {
 			continue
 		}
 		if r.N < write.N {
+			return false
+		}
+		later = true
+	}
+	return later
+}
+
+// firstLater reports whether the operator got the first event of an object only after a create that was refused because
+// the object exists: its cache did not have the object, which it had created just before.
+func firstLater(records []loop.Record, create ledger.Entry) bool {
+	later := false
+	for _, r := range records {
+		if r.Is != loop.Event || r.Group != create.Group || r.Resource != create.Resource ||
+			r.Namespace != create.Namespace || r.Name != create.Name {
+			continue
+		}
+		if r.N < create.N {
 			return false
 		}
 		later = true
@@ -191,6 +202,15 @@ func (r *run) none(title string, wrong []ledger.Entry, what string) {
 		return
 	}
 	r.add(title, failed(what, len(wrong)).with(lines(wrong)...))
+}
+
+// noneBut is none for some of all requests; the others have a reason.
+func (r *run) noneBut(title string, all, wrong []ledger.Entry, what, reason string) {
+	if len(wrong) == 0 && len(all) > 0 {
+		r.add(title, passed("none, apart from %d %s", len(all), reason).with(lines(all)...))
+		return
+	}
+	r.none(title, wrong, what)
 }
 
 func only(entries []ledger.Entry, verbs ...string) []ledger.Entry {

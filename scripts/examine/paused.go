@@ -20,7 +20,7 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 	if len(t.writesOf(old, 0)) == 0 {
 		old, leader = leader, old
 	}
-	mark, begin, c := t.fixture.Ledger.Mark(), time.Now(), t.owns()[0]
+	mark, begin, c := t.fixture.Ledger.Mark(), time.Now(), t.restored
 	if err := errors.Join(old.Process().Pause(), t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{})); err != nil {
 		return Finding{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -289,6 +290,43 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 		}
 		if notes := strings.Join(newReport(read).Notes, "\n"); strings.Contains(notes, "has no status subresource: ") != want {
 			t.Errorf("%s: %q", file, notes)
+		}
+	}
+}
+
+// TestConditionsThatAreFalse removes a status, and looks at what is back.
+func TestConditionsThatAreFalse(t *testing.T) {
+	want := state.State{"a.spec.x": "1", "a.status.conditions[Ready].status": "True", "a.status.conditions[Ready].reason": "Done",
+		"a.status.conditions[Busy].status": "False", "a.status.conditions[Busy].reason": "Idle"}
+	for name, test := range map[string]struct {
+		gone []string
+		back bool
+	}{
+		"a condition that is False":           {[]string{"Busy"}, true},
+		"a condition that is True":            {[]string{"Ready"}, false},
+		"all conditions, so the whole status": {[]string{"Busy", "Ready"}, false},
+	} {
+		got := maps.Clone(want)
+		for _, condition := range test.gone {
+			maps.DeleteFunc(got, func(path, _ string) bool { return strings.Contains(path, "["+condition+"]") })
+		}
+		if back := maps.Equal(withFalse(got, want, "a.status."), want); back != test.back {
+			t.Errorf("%s: %v, want %v", name, back, test.back)
+		}
+	}
+}
+
+// TestAConversion has CRDs with a conversion webhook: the API server calls it when there are two versions.
+func TestAConversion(t *testing.T) {
+	version := func(name string) any { return map[string]any{"name": name} }
+	for name, versions := range map[string][]any{"one": {version("v1")}, "two": {version("v1"), version("v2")}} {
+		crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": versions,
+			"conversion": map[string]any{"strategy": "Webhook"}}}}
+		read := &target{kinds: map[schema.GroupVersionKind]servedKind{}, conversions: map[string]map[string]any{}}
+		read.addCRD(crd)
+		_, kept, _ := unstructured.NestedMap(crd.Object, "spec", "conversion")
+		if len(read.conversions) != len(versions)-1 || len(read.kinds) != len(versions) || kept {
+			t.Errorf("%s: conversions %v, kinds %v, CRD %v", name, read.conversions, read.kinds, crd)
 		}
 	}
 }

@@ -21,6 +21,9 @@ var leases = []string{"leases.coordination.k8s.io"}
 
 // replicas runs the program twice.
 func replicas(r *run) error {
+	if err := r.findRestored(); err != nil {
+		return err
+	}
 	var taken Finding
 	err := r.check("of two replicas one writes", func(t *trial) (one Finding, err error) {
 		return t.twice(func(both []*operator) (Finding, error) {
@@ -136,7 +139,7 @@ func (t *trial) withoutLease(both []*operator) (Finding, error) {
 		if err := writer.Process().Pause(); err != nil {
 			return Finding{}, err
 		}
-		c := t.owns()[0]
+		c := t.restored
 		if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 			return Finding{}, err
 		}
@@ -220,7 +223,7 @@ func (t *trial) takeOver(both []*operator) (one, taken Finding, err error) {
 	}
 	mark, begin := t.fixture.Ledger.Mark(), time.Now()
 	leader.Kill()
-	c := t.owns()[0]
+	c := t.restored
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return one, taken, err
 	}

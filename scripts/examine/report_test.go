@@ -203,6 +203,30 @@ func TestAWriteBeforeTheEvent(t *testing.T) {
 	}
 }
 
+// TestACreateBeforeTheEvent has a create of an object that exists: before the first event of the object, after it, or
+// without one.
+func TestACreateBeforeTheEvent(t *testing.T) {
+	create := ledger.Entry{N: 10}
+	create.Resource, create.Namespace, create.Name = "services", "here", "hello"
+	event := func(n int, name string) loop.Record {
+		r := loop.Record{Is: loop.Event, N: n}
+		r.Resource, r.Namespace, r.Name = "services", "here", name
+		return r
+	}
+	for name, test := range map[string]struct {
+		records []loop.Record
+		want    bool
+	}{
+		"before it":              {[]loop.Record{event(5, "other"), event(12, "hello")}, true},
+		"after it":               {[]loop.Record{event(8, "hello"), event(12, "hello")}, false},
+		"it does not watch them": {[]loop.Record{event(12, "other")}, false},
+	} {
+		if got := firstLater(test.records, create); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestBackoffIsNotAHotLoop(t *testing.T) {
 	begin := time.Now()
 	tries := func(gaps ...time.Duration) (w watched) {

@@ -73,8 +73,8 @@ type run struct {
 
 	served bool // there are manifests of webhooks, or conversions
 
-	deletedOnce bool // without a disturbance, the lab deleted a child
-	unrestored  bool // this child did not come back
+	restored   child // the lab deletes it to see whether the operator works: the first child that comes back undisturbed
+	unrestored bool  // no child comes back; restored is then the first child
 
 	period time.Duration       // the operator's resync period; 0 until it is known
 	waited bool                // the lab has waited for the period

@@ -30,8 +30,8 @@ var watchFaults = []watchFault{
 
 // watchesLost deletes a child while the operator receives no events, and then ends its watches.
 func (t *trial) watchesLost(w watchFault) (Finding, error) {
-	c := t.owns()[0]
-	if f, err := t.serveRestored(c); err != nil || f.Verdict == Skipped {
+	c := t.restored
+	if f, err := t.serveRestored(); err != nil || f.Verdict == Skipped {
 		return f, err
 	}
 	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
@@ -72,27 +72,54 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 		"%.1f s", c, back, writes, time.Since(again).Seconds()), nil
 }
 
-// serveRestored serves the sample, and is skipped for an operator that does not restore a deleted child undisturbed: such a
-// child cannot show what a disturbance does. The first trial finds this out.
-func (t *trial) serveRestored(c child) (Finding, error) {
+// findRestored finds, once, the child that the lab deletes to see whether the operator works. A child that does not come
+// back undisturbed cannot show what a disturbance does.
+func (r *run) findRestored() error {
+	if len(r.owns()) == 0 || r.restored.Name != "" {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, c := range byKind(r.owns()) {
+		if seen[ledgerName(c)] {
+			break // each kind has been tried
+		}
+		seen[ledgerName(c)] = true
+		back := false
+		_, err := r.try(func(t *trial) (f Finding, err error) {
+			back, err = t.comesBack(c)
+			return f, err
+		})
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		if err == nil && back {
+			r.restored = c
+			return nil
+		}
+		r.operator.Kill() // the next trial starts a new process, without the state of this trial
+	}
+	r.restored, r.unrestored = r.owns()[0], true
+	return nil
+}
+
+// comesBack reports whether a deleted child comes back undisturbed.
+func (t *trial) comesBack(c child) (bool, error) {
 	if err := t.serve(); err != nil {
-		return Finding{}, err
+		return false, err
 	}
-	if !t.deletedOnce {
-		if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
-			return Finding{}, err
-		}
-		begin := time.Now()
-		err := t.eventually(t.patience(), t.asUndisturbed)
-		if t.ctx.Err() != nil {
-			return Finding{}, t.ctx.Err()
-		}
-		t.run.deletedOnce, t.run.unrestored = true, err != nil && !t.awaitPeriod(begin, t.asUndisturbed)
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return false, err
 	}
+	begin := time.Now()
+	return t.eventually(t.patience(), t.asUndisturbed) == nil || t.awaitPeriod(begin, t.asUndisturbed), nil
+}
+
+// serveRestored serves the sample, and is skipped for an operator that restores no deleted child undisturbed.
+func (t *trial) serveRestored() (Finding, error) {
 	if t.unrestored {
-		return skipped("without a disturbance, a deleted %s does not come back, either", c), nil
+		return skipped("without a disturbance, a deleted %s does not come back, either", t.restored), nil
 	}
-	return Finding{}, nil
+	return Finding{}, t.serve()
 }
 
 // watchesBack waits until the operator has begun its watches again. An operator begins each watch after a short random
@@ -139,8 +166,8 @@ func (t *trial) watchesFrozen() (Finding, error) {
 
 // apiServerKilled stops the API server for some seconds.
 func (t *trial) apiServerKilled() (Finding, error) {
-	c := t.owns()[0]
-	if f, err := t.serveRestored(c); err != nil || f.Verdict == Skipped {
+	c := t.restored
+	if f, err := t.serveRestored(); err != nil || f.Verdict == Skipped {
 		return f, err
 	}
 	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
