@@ -3,10 +3,13 @@ package examine
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/cluster"
 )
 
 // TestQueue has an experiment that runs alone before two that run side by side.
@@ -100,5 +103,41 @@ func TestSideBySide(t *testing.T) {
 	ids = slices.Compact(ids)
 	if !slices.Equal(ids, only) {
 		t.Errorf("the experiments are in the order %q, want %q", ids, only)
+	}
+}
+
+// TestWithoutASecondLab has a folder of programs from which kubectl is gone when the second lab starts: the first lab runs all
+// experiments.
+func TestWithoutASecondLab(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	bin, err := cluster.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range append(cluster.Names(), "kubectl") {
+		if err := os.Symlink(filepath.Join(bin, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := greeting(build(t))
+	s.Fast = false
+	report, err := Run(t.Context(), s, Options{Only: []string{"restart", "deletion", "replicas"}, Bin: dir,
+		Progress: func(format string, args ...any) {
+			t.Logf(format, args...)
+			if strings.Contains(fmt.Sprintf(format, args...), "undisturbed creation 1") {
+				_ = os.Remove(filepath.Join(dir, "kubectl"))
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if report.Count(Failed) > 0 || report.count("replicas", Passed) == 0 ||
+		!strings.Contains(page, "The experiments did not run side by side: in a second lab, the control plane did not start") {
+		t.Errorf("the first lab did not run all experiments, or the page does not say it:\n%s", page)
 	}
 }
