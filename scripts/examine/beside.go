@@ -82,7 +82,7 @@ func (r *run) sideBySide(q *queue) error {
 		return err
 	}
 	var working atomic.Bool
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() {
 		ended <- second.inLab(func() error {
 			working.Store(true)
@@ -96,13 +96,19 @@ func (r *run) sideBySide(q *queue) error {
 		})
 	}()
 	err = r.work(q, false)
-	if !working.Load() {
-		cancel() // there is nothing left for it
+	var failure error
+	select {
+	case failure = <-ended:
+	default:
+		if !working.Load() {
+			cancel() // there is nothing left for it
+		}
+		failure = <-ended
 	}
-	failure := <-ended
 	if !working.Load() {
-		if r.ctx.Err() == nil && ctx.Err() == nil {
-			r.report.Notes = append(r.report.Notes, "The experiments did not run side by side: in a second lab, "+failure.Error())
+		if ctx.Err() == nil {
+			r.report.Notes = append(r.report.Notes, "The experiments did not run side by side: in a second lab, "+
+				firstLine(failure.Error()))
 		}
 		return err
 	}

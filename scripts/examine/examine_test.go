@@ -126,7 +126,7 @@ func TestWithoutACustomResource(t *testing.T) {
 }
 
 // expect examines a subject: some experiments must fail, no other may fail, and the page must have some texts.
-func expect(t *testing.T, s Subject, only []string, fail string, say []string) *Report {
+func expect(t *testing.T, s Subject, only []string, fail string, say []string) {
 	t.Helper()
 	report, err := Run(t.Context(), s, Options{Only: only, Progress: t.Logf})
 	if err != nil {
@@ -141,7 +141,6 @@ func expect(t *testing.T, s Subject, only []string, fail string, say []string) *
 			t.Errorf("the page does not say %q:\n%s", text, page)
 		}
 	}
-	return report
 }
 
 // TestWithoutFast has faults that an examination with FAST=1 does not look for, and the operator without them.

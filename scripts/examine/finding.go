@@ -141,7 +141,7 @@ var experiments = []experiment{
 		"A process can end between any two writes. Others keep no progress in memory: each reconcile starts from " +
 			"the state of the cluster.", crashes},
 	{"replicas", "Two replicas", 2, false, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
-	{"drift", "Drift", 8, false, "People and programs change what an operator owns. Others watch their children (Owns), and " +
+	{"drift", "Drift", 10, false, "People and programs change what an operator owns. Others watch their children (Owns), and " +
 		"apply the fields that they set; additions by others stay.", drift},
 	{"admission", "Admission", 6, false,
 		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
