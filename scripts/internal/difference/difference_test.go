@@ -47,6 +47,7 @@ func TestDifferences(t *testing.T) {
 		{"another function", "createChild", "ensure", ""},
 		{"another receiver", "(r *", "(rec *", ""},
 		{"another name of a variable", "", "", ""},
+		{"a variable for a result", "return r.Create(ctx, child)", "created := r.Create(ctx, child)\n\treturn created", ""},
 		{"another name of a package", "apierrors", "errors", ""},
 		{"an error that is handed on in another way", "return r.Create(ctx, child)",
 			"if err := r.Create(ctx, child); err != nil {\n\t\treturn fmt.Errorf(\"create: %w\", err)\n\t}\n\treturn nil", ""},
