@@ -470,6 +470,9 @@ func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
 				continue
 			}
 			value := assign.Rhs[n]
+			if strings.Contains(w.print(value), ".DeepCopy") {
+				delete(unknown, name.Name) // a copy is not the object
+			}
 			if address, ok := value.(*ast.UnaryExpr); ok && address.Op == token.AND {
 				value = address.X
 			}

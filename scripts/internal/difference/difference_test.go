@@ -48,6 +48,8 @@ func TestDifferences(t *testing.T) {
 		{"another receiver", "(r *", "(rec *", ""},
 		{"another name of a variable", "", "", ""},
 		{"a variable for a result", "return r.Create(ctx, child)", "created := r.Create(ctx, child)\n\treturn created", ""},
+		{"a copy in place of the object", "\tif err := ctrl.SetControllerReference(web, child,", "\towned := child.DeepCopy()\n\tif err := ctrl.SetControllerReference(web, owned,",
+			"21: owned := child.DeepCopy() |\n22: owned | child"},
 		{"another name of a package", "apierrors", "errors", ""},
 		{"an error that is handed on in another way", "return r.Create(ctx, child)",
 			"if err := r.Create(ctx, child); err != nil {\n\t\treturn fmt.Errorf(\"create: %w\", err)\n\t}\n\treturn nil", ""},
