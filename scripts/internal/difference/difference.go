@@ -70,7 +70,7 @@ func Of(mine, solution, starter Program) (all []Difference) {
 	if len(own) == 0 {
 		return nil
 	}
-	extra, missing := without(own, others), without(others, own)
+	extra, missing := pair(without(own, others), without(others, own))
 	if len(extra)+len(missing) == 0 {
 		return moved(own, others)
 	}
@@ -79,7 +79,7 @@ func Of(mine, solution, starter Program) (all []Difference) {
 		if at := nearest(s, missing); at >= 0 {
 			d.other = missing[at].key
 			switch {
-			case s.text == missing[at].text:
+			case "alone "+missing[at].key == s.key:
 				d.Kind = Drops
 			case s.kind != Drops:
 				d.Mine, d.Other = contrast(s.text, missing[at].text)
@@ -135,6 +135,29 @@ func without(a, b []statement) (some []statement) {
 		}
 	}
 	return some
+}
+
+// pair leaves out the statements of two programs that are equal but for variables whose type no declaration has.
+func pair(a, b []statement) (left, right []statement) {
+	right = slices.Clone(b)
+	for _, s := range a {
+		if at := slices.IndexFunc(right, s.isLike); at >= 0 {
+			right = slices.Delete(right, at, at+1)
+		} else {
+			left = append(left, s)
+		}
+	}
+	return left, right
+}
+
+// anyVariable is the key of a variable whose type no declaration has.
+const anyVariable = "_"
+
+// isLike reports whether two statements are equal when a variable of unknown type may be any other.
+func (s statement) isLike(other statement) bool {
+	return slices.EqualFunc(tokens(s.key), tokens(other.key), func(a, b string) bool {
+		return a == b || a == anyVariable || b == anyVariable
+	})
 }
 
 // nearest returns the statement that has most words in common with s, and at least half of them; or -1.
@@ -368,7 +391,11 @@ func (w *walk) expression(e ast.Expr, before string) {
 	}
 	const isBuilder = 3
 	if len(links) < isBuilder {
-		w.add(e, before, "")
+		if text := before + w.print(e); len(links) > 0 && before != "_ = " && !w.isUsual(text) {
+			w.insert(e.Pos(), text, w.print(e), "") // its variable may have any name, or none
+		} else {
+			w.addAt(e.Pos(), text, "")
+		}
 		w.functions(e)
 		return
 	}
@@ -409,8 +436,8 @@ func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
 // chosen matches a name, with a dot before it when it is that of a field.
 var chosen = regexp.MustCompile(`\.?\b[a-zA-Z]\w*\b`)
 
-// typesOf returns the types of a function's variables by their names, as far as a declaration has them. Two variables of
-// one type keep their names.
+// typesOf returns the types of a function's variables by their names, as far as a declaration has them; another variable may
+// be any. Two variables of one type keep their names.
 func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
 	types, count := map[string]string{}, map[string]int{}
 	add := func(name, of string) {
@@ -427,31 +454,50 @@ func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
 			}
 		}
 	}
+	unknown := map[string]string{}
 	ast.Inspect(f, func(node ast.Node) bool {
 		assign, ok := node.(*ast.AssignStmt)
-		if !ok || assign.Tok != token.DEFINE || len(assign.Lhs) != len(assign.Rhs) {
+		if !ok || assign.Tok != token.DEFINE {
 			return true
 		}
-		for n, value := range assign.Rhs {
+		for n, left := range assign.Lhs {
+			name, isName := left.(*ast.Ident)
+			if !isName {
+				continue
+			}
+			unknown[name.Name] = anyVariable
+			if len(assign.Lhs) != len(assign.Rhs) {
+				continue
+			}
+			value := assign.Rhs[n]
+			if strings.Contains(w.print(value), ".DeepCopy") {
+				delete(unknown, name.Name) // a copy is not the object
+			}
 			if address, ok := value.(*ast.UnaryExpr); ok && address.Op == token.AND {
 				value = address.X
 			}
-			literal, ok := value.(*ast.CompositeLit)
-			name, isName := assign.Lhs[n].(*ast.Ident)
-			if ok && isName && literal.Type != nil {
+			if literal, ok := value.(*ast.CompositeLit); ok && literal.Type != nil {
 				add(name.Name, w.print(literal.Type))
 			}
 		}
 		return true
 	})
-	maps.DeleteFunc(types, func(_, of string) bool { return count[of] > 1 })
+	for name, of := range types {
+		if delete(unknown, name); count[of] > 1 {
+			delete(types, name)
+		}
+	}
+	maps.Copy(types, unknown)
 	return types
 }
 
 // isUsual reports whether a statement is in each program: it hands an error on, logs, or calls a function of the program.
 func (w *walk) isUsual(text string) bool {
 	switch text {
-	case "nil", "err", "err != nil", "err == nil", "ctrl.Result{}", "reconcile.Result{}", "false", "true":
+	case "err != nil", "err == nil", "ctrl.Result{}", "reconcile.Result{}":
+		return true
+	}
+	if token.IsIdentifier(text) { // a variable, nil, true or false
 		return true
 	}
 	name, _, isCall := strings.Cut(text, "(")

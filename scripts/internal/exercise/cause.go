@@ -180,14 +180,17 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 	if all = shown(all); len(all) == 0 {
 		return ""
 	}
-	lines := []string{e.Sayf("Your program and the solution differ here:")}
+	var lines []string
+	if all[0].Line > 0 {
+		lines = append(lines, e.Sayf("Your program and the solution differ here:"))
+	}
 	for _, d := range all {
 		if d.Line > 0 {
 			lines = append(lines, code(d.Place()+": "+d.Statement))
 		}
 		switch {
 		case d.Line == 0:
-			lines = append(lines, e.Sayf("The solution also has this:"), code(d.Other))
+			lines = append(lines, e.Sayf("The solution also has this, and your program does not:"), code(d.Other))
 		case d.Kind == difference.Before:
 			lines = append(lines, e.Sayf("The solution does this before it:"), code(d.Other))
 		case d.Kind == difference.Drops:

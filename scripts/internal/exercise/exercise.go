@@ -331,6 +331,7 @@ func recognise(known []Wrong, failure, source string) (some []Wrong) {
 			continue
 		}
 		w.Hint = string(regexp.MustCompile(`(?m)`+w.Says).ExpandString(nil, w.Hint, failure, says))
+		w.Hint = strings.ReplaceAll(w.Hint, `\"`, `"`) // a log in JSON has them
 		some = append(some, w)
 	}
 	return some

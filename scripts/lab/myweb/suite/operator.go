@@ -146,7 +146,7 @@ func (o *Operator) Start(ctx context.Context, args ...string) error {
 		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	if err != nil {
-		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, lastWords(p))
+		return fmt.Errorf("the operator did not begin to watch MyWebs: %w\n%s", err, lastWords(p))
 	}
 	return nil
 }
