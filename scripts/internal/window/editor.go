@@ -3,9 +3,12 @@ package window
 import (
 	"cmp"
 	"errors"
+	"go/format"
 	"io"
 	"net/http"
+	"path"
 	"slices"
+	"strings"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/page"
@@ -66,7 +69,7 @@ func (s *Server) readText(w http.ResponseWriter, r *http.Request) {
 }
 
 // writeText replaces the file, when the file is still the version of which the tab knows. Otherwise it answers with the
-// present text.
+// present text. A Go file that parses is written as gofmt formats it.
 func (s *Server) writeText(w http.ResponseWriter, r *http.Request) {
 	e, ok := s.edited(w, r)
 	if !ok {
@@ -77,7 +80,7 @@ func (s *Server) writeText(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
-	text, err := s.Course.WriteText(e, string(mine), r.URL.Query().Get("version"))
+	text, err := s.Course.WriteText(e, formatted(e.File, string(mine)), r.URL.Query().Get("version"))
 	if err != nil && !errors.Is(err, exercise.ErrChanged) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -86,6 +89,19 @@ func (s *Server) writeText(w http.ResponseWriter, r *http.Request) {
 		exercise.Text
 		Saved bool `json:"saved"`
 	}{text, err == nil})
+}
+
+// formatted returns a text as gofmt formats it, with the line ends that it has, or a text that gofmt cannot format as it is.
+func formatted(name, text string) string {
+	unix := strings.ReplaceAll(text, "\r\n", "\n")
+	out, err := format.Source([]byte(unix))
+	switch {
+	case err != nil || path.Ext(name) != ".go":
+		return text
+	case unix != text:
+		return strings.ReplaceAll(string(out), "\n", "\r\n")
+	}
+	return string(out)
 }
 
 // compareText answers with the difference between the file and the text of a tab.

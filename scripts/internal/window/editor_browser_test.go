@@ -66,7 +66,7 @@ func TestTheEditorAndTheReadersOwnEditorHaveOneFile(t *testing.T) {
 	do(t, ctx, typeCode("// here"))
 	says(t, ctx, codeStatus, "Not saved yet.")
 	do(t, ctx, ctrl("s"))
-	f.codeBecomes(t, "package main // wrong\n// here")
+	f.codeBecomes(t, "package main // wrong\n// here\n")
 	says(t, ctx, codeStatus, "Saved.")
 	testkit.Write(t, f.code(), "package main // from outside\n")
 	says(t, ctx, codeText, "from outside")
@@ -117,7 +117,30 @@ func TestBothHaveChangedTheFile(t *testing.T) {
 	testkit.Write(t, f.code(), other+"// again\n")
 	says(t, ctx, ".question:not([hidden]) .difference", "-// again")
 	press("Keep my text")
-	f.codeBecomes(t, "package main // wrong\n// mine")
+	f.codeBecomes(t, "package main // wrong\n// mine\n")
+}
+
+// A save formats a Go file that parses. The cursor stays beside its word, and Undo takes the format back.
+func TestASaveFormatsTheFile(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, f.code(), "package main\n\nfunc main() {\nx   :=  1\n_ =    x}\n")
+	ctx := f.editor(t)
+	do(t, ctx, chromedp.Focus(codeText), ctrl(kb.End), chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.ArrowLeft),
+		chromedp.KeyEvent("y"), ctrl("s"))
+	const want = "package main\n\nfunc main() {\n\tx := 1\n\t_ = xy\n}\n"
+	f.codeBecomes(t, want)
+	says(t, ctx, codeStatus, "Saved.")
+	if is := shows(t, ctx); is != want {
+		t.Errorf("the editor shows %q", is)
+	}
+	do(t, ctx, chromedp.KeyEvent("z"), ctrl("s"))
+	f.codeBecomes(t, strings.Replace(want, "_ = xy", "_ = xyz", 1))
+	do(t, ctx, ctrl("z"), ctrl("z"))
+	if is := shows(t, ctx); !strings.HasPrefix(is, "package main\n\nfunc main() {\nx   :=  1\n_ =    xy}") {
+		t.Errorf("after Undo the editor shows %q", is)
+	}
+	do(t, ctx, ctrl("a"), chromedp.KeyEvent("package   main   !"), ctrl("s"))
+	f.codeBecomes(t, "package   main   !")
 }
 
 func TestAFileThatIsGoneOrHalfSavedLosesNothing(t *testing.T) {
@@ -131,7 +154,7 @@ func TestAFileThatIsGoneOrHalfSavedLosesNothing(t *testing.T) {
 	testkit.Must(t, os.Remove(f.code()))
 	says(t, ctx, codeStatus, "The file was deleted or renamed. Your text is still here, and Save writes it again.")
 	do(t, ctx, chromedp.Click(`//button[text()="Save"]`))
-	f.codeBecomes(t, "package main // whole\n// mine")
+	f.codeBecomes(t, "package main // whole\n// mine\n")
 	says(t, ctx, codeStatus, "Saved.")
 
 	f.refuses.Store(true) // the browser reports answers that are errors
@@ -236,12 +259,12 @@ func TestAReaderChoosesTheFile(t *testing.T) {
 	choose("types.go")
 	says(t, ctx, names, "main.go: Not saved yet.")
 	do(t, ctx, typeCode("// mine"), ctrl("s"))
-	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine" })
+	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine\n" })
 	says(t, ctx, codeStatus, "Saved.")
 	testkit.Write(t, types, "package main // other\n")
 	says(t, ctx, codeStatus, "Another program has changed the file.")
 	do(t, ctx, chromedp.Focus(codeText), ctrl("z"), ctrl("s"))
-	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine" })
+	eventually(t, func() bool { return testkit.Read(t, types) == "package main // types\n// mine\n" })
 	choose("main.go")
 	says(t, ctx, codeText, "// main")
 	says(t, ctx, codeStatus, "Not saved yet.")
@@ -283,7 +306,7 @@ func TestUndoSurvivesAReload(t *testing.T) {
 			t.Fatalf("Undo ends at %q", was)
 		}
 	}
-	if is := testkit.Read(t, f.code()); is != "package main // wrong\n// saved" {
+	if is := testkit.Read(t, f.code()); is != "package main // wrong\n// saved\n" {
 		t.Errorf("the file is %q", is)
 	}
 }
@@ -303,7 +326,7 @@ func TestAReaderWritesByKeyboardAlone(t *testing.T) {
 			do(t, ctx, chromedp.EmulateViewport(size[0], size[1], chromedp.EmulateScale(float64(size[2]))), chromedp.KeyEvent("e", alt),
 				chromedp.Poll(`document.activeElement.matches(".editor .cm-content")`, nil), ctrl("a"), chromedp.KeyEvent("package main // right"),
 				enter(input.ModifierNone), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("// indented"), enter(input.ModifierCtrl))
-			f.codeBecomes(t, "package main // right\n\t// indented")
+			f.codeBecomes(t, "package main // right\n// indented\n")
 			says(t, ctx, "#panel-exercises .verdict", "passed")
 			var inside, left bool
 			var wide []string

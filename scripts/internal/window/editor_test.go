@@ -72,3 +72,16 @@ func TestOnlyTheFilesOfABegunExerciseAreWritten(t *testing.T) {
 		t.Errorf("the file is %q", is)
 	}
 }
+
+func TestAGoFileIsFormatted(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"main.go", "package  main\nvar x=1", "package main\n\nvar x = 1\n"},
+		{"main.go", "package  main\r\nvar x=1\r\n", "package main\r\n\r\nvar x = 1\r\n"},
+		{"main.go", "package  main\nvar x=", "package  main\nvar x="},
+		{"values.yaml", "a:   1\n", "a:   1\n"},
+	} {
+		if got := formatted(test.name, test.text); got != test.want {
+			t.Errorf("%s %q becomes %q, want %q", test.name, test.text, got, test.want)
+		}
+	}
+}

@@ -225,7 +225,7 @@ func TestAReaderWritesInFirefox(t *testing.T) {
 			b.press("a", ctrlKey)
 			b.press("package main // right" + enterKey + tabKey + "// indented")
 			b.press("s", ctrlKey)
-			f.codeBecomes(t, "package main // right\n\t// indented")
+			f.codeBecomes(t, "package main // right\n// indented\n")
 			b.says(codeStatus, "Saved.")
 			b.press(enterKey, ctrlKey)
 			b.says("#panel-exercises .verdict", "passed")

@@ -71,6 +71,29 @@ const typeOver = EditorView.domEventHandlers({ beforeinput: (event, view) => {
   return true;
 } });
 
+/**
+ * Returns the changes that make a text of another one. Where only blanks and line ends differ, as after gofmt, each of them
+ * is a change, so that the cursor stays beside its word.
+ * @param {Text} before
+ * @param {Text} after
+ */
+function changesOf(before, after) {
+  const was = before.toString();
+  const is = after.toString();
+  const runs = /\s*(\S|$)/g;
+  if (was.replace(/\s+/g, "") === is.replace(/\s+/g, "")) {
+    const theirs = [...is.matchAll(runs)];
+    return ChangeSet.of([...was.matchAll(runs)].flatMap((mine, at) => mine[0] === theirs[at][0] ? []
+      : [{ from: mine.index, to: mine.index + mine[0].length - mine[1].length,
+        insert: Text.of(theirs[at][0].slice(0, theirs[at][0].length - mine[1].length).split("\n")) }]), was.length);
+  }
+  let from = 0;
+  while (from < Math.min(was.length, is.length) && was[from] === is[from]) from++;
+  let same = 0; // at the end
+  while (same < Math.min(was.length, is.length) - from && was[was.length - 1 - same] === is[is.length - 1 - same]) same++;
+  return ChangeSet.of({ from, to: was.length - same, insert: Text.of(is.slice(from, is.length - same).split("\n")) }, was.length);
+}
+
 /** The editor of the files of an exercise, one at a time. */
 export class Editor {
   /**
@@ -334,14 +357,7 @@ export class Editor {
   replace(disk) {
     const view = this.view;
     if (!view) return;
-    const was = view.state.doc.toString();
-    const is = view.state.toText(disk.text).toString();
-    let from = 0;
-    while (from < Math.min(was.length, is.length) && was[from] === is[from]) from++;
-    let same = 0; // at the end
-    while (same < Math.min(was.length, is.length) - from && was[was.length - 1 - same] === is[is.length - 1 - same]) same++;
-    const insert = Text.of(is.slice(from, is.length - same).split("\n"));
-    view.dispatch({ changes: { from, to: was.length - same, insert }, annotations: isolateHistory.of("full") });
+    view.dispatch({ changes: changesOf(view.state.doc, view.state.toText(disk.text)), annotations: isolateHistory.of("full") });
     this.settle(disk.version);
     this.say(t("Another program has changed the file. You see its text; Undo brings back yours."));
     announce(this.status.textContent ?? "");
@@ -401,7 +417,11 @@ export class Editor {
       const disk = await answer.json();
       if (view !== this.view) return this.onSaved(check); // another file was opened meanwhile
       if (!disk.saved) return this.take(disk, true);
-      this.settle(disk.version, doc, this.sinceSave);
+      const saved = view.state.toText(disk.text);
+      const format = changesOf(doc, saved);
+      const later = this.sinceSave; // the reader may have changed the text meanwhile
+      if (!format.empty) view.dispatch({ changes: format.map(later, true), annotations: isolateHistory.of("full") });
+      this.settle(disk.version, saved, later.map(format));
       this.say(this.changed ? t("Not saved yet.") : t("Saved."));
       announce(t("Saved."));
       this.onSaved(check);
