@@ -111,6 +111,8 @@ var patterns = []pattern{
 		"Other operators have several workers."},
 	{"faults", "it was deleted once more", Stops, "it does not watch again after the end of a watch",
 		"Other operators use informers, or begin each watch again from its last resource version."},
+	{"faults", "the cluster then deleted", Stops, "it gives an object to the sample that it has read, which no longer exists",
+		"Other operators compare the UID of the owner, and read the owner from the API server before they adopt an object."},
 	{"faults", "of an earlier time", Stops, "it deletes by name, without the UID of the object that it has read",
 		"Other operators give the UID as a precondition of a deletion, or leave deletion to the garbage collector."},
 	{"faults", "a second time", Stops, "a create with a generated name is not observed after a restart",

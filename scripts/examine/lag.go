@@ -107,8 +107,7 @@ func (t *trial) lags(p past) (Finding, error) {
 	case err != nil:
 		return Finding{}, err
 	case len(lost) > 0:
-		return failed("it deleted what exists, by what it read of an earlier time: %s", strings.Join(lost, ", ")).
-			with(lines(t.writes(mark))...), nil
+		return lostBy(lost, t.writes(mark)), nil
 	case len(twice) > 0:
 		return failed("it created objects a second time: %s", strings.Join(twice, ", ")).with(lines(t.writes(mark))...), nil
 	case stale.Load() == 0:
@@ -133,17 +132,38 @@ func (t *trial) identities() (map[child]types.UID, error) {
 	return all, nil
 }
 
-// replaced returns the earlier objects that the operator has deleted, also if it has created them again.
-func (t *trial) replaced(before map[child]types.UID) (names []string, err error) {
+// replaced returns the earlier objects that are gone, also if the operator has created them again.
+func (t *trial) replaced(before map[child]types.UID) (gone []child, err error) {
 	now, err := t.identities()
 	if err != nil {
 		return nil, err
 	}
 	for c := range before {
 		if now[c] != before[c] {
-			names = append(names, c.String())
+			gone = append(gone, c)
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.SortFunc(gone, func(a, b child) int { return strings.Compare(a.String(), b.String()) })
+	return gone, nil
+}
+
+// lostBy judges by the operator's writes who deleted some objects: the operator itself, or the garbage collector after
+// the operator had given them to a sample that no longer exists.
+func lostBy(gone []child, writes []ledger.Entry) Finding {
+	var deleted, given []string
+	for _, c := range gone {
+		if slices.ContainsFunc(only(writes, wire.Delete, wire.DeleteCollection), func(e ledger.Entry) bool {
+			return e.FullResource() == ledgerName(c) && (e.Name == c.Name || e.Verb == wire.DeleteCollection)
+		}) {
+			deleted = append(deleted, c.String())
+		} else {
+			given = append(given, c.String())
+		}
+	}
+	if len(deleted) > 0 {
+		return failed("it deleted what exists, by what it read of an earlier time: %s", strings.Join(deleted, ", ")).
+			with(lines(writes)...)
+	}
+	return failed("it wrote by what it read of an earlier time, and the cluster then deleted %s", strings.Join(given, ", ")).
+		with(lines(writes)...)
 }

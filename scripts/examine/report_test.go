@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
@@ -199,6 +200,31 @@ func TestAWriteBeforeTheEvent(t *testing.T) {
 	} {
 		if got := cameLater(test.records, write); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestWhoLostAnObject has objects that are gone, and what the operator has written.
+func TestWhoLostAnObject(t *testing.T) {
+	write := func(verb, resource, name string) (e ledger.Entry) {
+		e.Verb, e.Resource, e.Name = verb, resource, name
+		return e
+	}
+	gone := []child{{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Name: "hello"}}
+	const itself, cluster = "it deleted what exists, by what it read of an earlier time: configmaps/hello",
+		"it wrote by what it read of an earlier time, and the cluster then deleted configmaps/hello"
+	for name, test := range map[string]struct {
+		write ledger.Entry
+		want  string
+	}{
+		"a delete":                 {write(wire.Delete, "configmaps", "hello"), itself},
+		"a delete of a collection": {write(wire.DeleteCollection, "configmaps", ""), itself},
+		"a delete of another one":  {write(wire.Delete, "configmaps", "other"), cluster},
+		"a delete of another kind": {write(wire.Delete, "secrets", "hello"), cluster},
+		"an update":                {write(wire.Update, "configmaps", "hello"), cluster},
+	} {
+		if f := lostBy(gone, []ledger.Entry{test.write}); f.What != test.want {
+			t.Errorf("%s: %q, want %q", name, f.What, test.want)
 		}
 	}
 }
