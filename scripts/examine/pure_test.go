@@ -294,7 +294,7 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 	}
 }
 
-// TestConditionsThatAreFalse removes a status, and looks at what is back.
+// TestConditionsThatAreFalse removes a status, and looks at the status that comes back.
 func TestConditionsThatAreFalse(t *testing.T) {
 	want := state.State{"a.spec.x": "1", "a.status.conditions[Ready].status": "True", "a.status.conditions[Ready].reason": "Done",
 		"a.status.conditions[Busy].status": "False", "a.status.conditions[Busy].reason": "Idle"}
