@@ -105,7 +105,7 @@ func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 		t.Errorf("after 04.2: %q", line)
 	}
 	w, _ := Capstone.named("a write that the API server refuses", `"error": "write it: Note.example.com \"a\" is invalid: spec: no \"x\""}`)
-	if !strings.Contains(w.Hint, `Note a that`) || !strings.Contains(w.Hint, `spec: no \"x\". Each`) {
+	if !strings.Contains(w.Hint, `Note a that`) || !strings.Contains(w.Hint, `spec: no "x". Each`) {
 		t.Errorf("the hint is %q", w.Hint)
 	}
 	all := []Result{{Check: "crd", Verdict: "passed"}, {Check: "drift", Verdict: "passed"}, {Check: "restart", Verdict: "passed"}}
