@@ -120,6 +120,24 @@ func TestBothHaveChangedTheFile(t *testing.T) {
 	f.codeBecomes(t, "package main // wrong\n// mine\n")
 }
 
+// Ctrl F searches the whole file, also its lines that the browser has not drawn.
+func TestTheEditorSearches(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, f.code(), "package main\n"+strings.Repeat("\n", 500)+"// far below\n")
+	ctx := f.editor(t)
+	do(t, ctx, chromedp.Focus(codeText), ctrl("f"), chromedp.Poll(`document.activeElement.matches(".cm-search input")`, nil),
+		chromedp.KeyEvent("below"), enter(input.ModifierNone), chromedp.Poll(`document.querySelector(".editor .cm-searchMatch-selected") !== null`, nil),
+		chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(".editor .cm-search"),
+		chromedp.Poll(`document.activeElement.matches(".editor .cm-content")`, nil), chromedp.KeyEvent("found"))
+	says(t, ctx, codeText, "// far found")
+	var wide []string
+	do(t, ctx, chromedp.EmulateViewport(640, 400, chromedp.EmulateScale(2)), ctrl("f"), chromedp.WaitVisible(".editor .cm-search"),
+		chromedp.Evaluate(tooWide, &wide))
+	if len(wide) > 0 {
+		t.Errorf("wider than their place: %v", wide)
+	}
+}
+
 // A save formats a Go file that parses. The cursor stays beside its word, and Undo takes the format back.
 func TestASaveFormatsTheFile(t *testing.T) {
 	f := start(t)

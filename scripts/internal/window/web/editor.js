@@ -5,9 +5,9 @@
 import { load } from "./connection.js";
 import { announce, difference, draw, element, t } from "./dom.js";
 import { connectGopls } from "./gopls.js";
-import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBracketsKeymap, Compartment, defaultKeymap, EditorState,
+import { bracketMatching, ChangeSet, classHighlighter, closeBrackets, closeBracketsKeymap, closeSearchPanel, Compartment, defaultKeymap, EditorState,
   EditorView, go, history, historyField, historyKeymap, indentOnInput, indentUnit, indentWithTab, isolateHistory, keymap,
-  lineNumbers, lintGutter, nextDiagnostic, setDiagnostics, syntaxHighlighting, Text, yaml } from "./vendor/codemirror/codemirror.mjs";
+  lineNumbers, lintGutter, nextDiagnostic, openSearchPanel, search, setDiagnostics, syntaxHighlighting, Text, yaml } from "./vendor/codemirror/codemirror.mjs";
 
 /** @typedef {{text: string, version: string}} Disk The file on the disk; without a file, the version is empty. */
 /** @typedef {{line: number, column: number, says: string}} Place */
@@ -21,8 +21,17 @@ function language(path) {
   return /\.ya?ml$/.test(path) ? [yaml(), indentUnit.of("  ")] : [];
 }
 
+// The words of the search panel.
+const phrases = EditorState.phrases.of({ Find: t("Find"), Replace: t("Replace with"), next: t("next"), previous: t("previous"),
+  all: t("all"), "match case": t("match case"), regexp: t("regular expression"), "by word": t("whole words"), replace: t("replace"),
+  "replace all": t("replace all"), close: t("Close"), "current match": t("current match"), "on line": t("on line"),
+  "replaced match on line $": t("replaced on line {1}", "$"), "replaced $ matches": t("replaced {1} times", "$") });
+// The browser keeps its other keys of a search.
+const searchKeys = keymap.of([{ key: "Mod-f", run: openSearchPanel, scope: "editor search-panel" },
+  { key: "Escape", run: closeSearchPanel, scope: "editor search-panel" }]);
+
 /** @param {string} path */
-const shared = (path) => [lineNumbers(), bracketMatching(), syntaxHighlighting(classHighlighter), EditorState.tabSize.of(4),
+const shared = (path) => [searchKeys, search({ top: true }), phrases, lineNumbers(), bracketMatching(), syntaxHighlighting(classHighlighter), EditorState.tabSize.of(4),
   EditorView.lineWrapping, language(path)];
 
 /**

@@ -6,6 +6,7 @@ export { yaml } from "@codemirror/lang-yaml";
 export { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 export { lintGutter, nextDiagnostic, setDiagnostics } from "@codemirror/lint";
 export { hoverTooltips, LSPClient, serverCompletion, signatureHelp } from "@codemirror/lsp-client";
+export { closeSearchPanel, openSearchPanel, search } from "@codemirror/search";
 export { ChangeSet, Compartment, EditorState, type Extension, Text } from "@codemirror/state";
 export { activateHover, closeHoverTooltips, EditorView, hasHoverTooltips, keymap, lineNumbers } from "@codemirror/view";
 export { classHighlighter } from "@lezer/highlight";
