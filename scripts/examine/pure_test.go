@@ -294,6 +294,23 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 	}
 }
 
+// TestTitlesOfExtremeValues has the values of a field with a long path.
+func TestTitlesOfExtremeValues(t *testing.T) {
+	path := strings.Split("spec.template.spec.aFieldWithALongName.anotherFieldWithALongName", ".")
+	titles := map[string]bool{}
+	values := []any{0, 2147483647, "", strings.Repeat("a", 1000), "日本-ünï", []any{}}
+	for _, value := range values {
+		title := variation{path: path, value: value}.title()
+		titles[title] = true
+		if !strings.HasPrefix(title, strings.Join(path, ".")+" becomes ") || len(title) > 110 {
+			t.Errorf("%q", title)
+		}
+	}
+	if len(titles) != len(values) {
+		t.Errorf("%d titles for %d values: %v", len(titles), len(values), titles)
+	}
+}
+
 // TestConditionsThatAreFalse removes a status, and looks at the status that comes back.
 func TestConditionsThatAreFalse(t *testing.T) {
 	want := state.State{"a.spec.x": "1", "a.status.conditions[Ready].status": "True", "a.status.conditions[Ready].reason": "Done",

@@ -64,13 +64,18 @@ func extremeValues(r *run) error {
 	var trials []disturbance
 	for n, v := range allowed {
 		r.secrets.Publish(v.name())
-		trials = append(trials, disturbance{shortened(v.String(), 60), n < 3, func(t *trial) (f Finding, err error) {
+		trials = append(trials, disturbance{v.title(), n < 3, func(t *trial) (f Finding, err error) {
 			f, err = t.survives(v)
 			f.File, f.Line = r.target.placeOf(v.path)
 			return f, err
 		}})
 	}
 	return r.each("extreme values", trials)
+}
+
+// title is the text of a variation with the beginning of a long value. Two values of a field have different titles.
+func (v variation) title() string {
+	return v.name() + shortened(strings.TrimPrefix(v.String(), v.name()), 30)
 }
 
 // survives sets one field to an extreme value, and then restores it. A quota limits the pods, and a policy limits the
