@@ -81,6 +81,9 @@ func Of(mine, solution, starter Program) (all []Difference) {
 			switch {
 			case "alone "+missing[at].key == s.key:
 				d.Kind = Drops
+			case s.text == missing[at].text: // of another type
+				missing = slices.Delete(missing, at, at+1)
+				continue
 			case s.kind != Drops:
 				d.Mine, d.Other = contrast(s.text, missing[at].text)
 			}
@@ -390,7 +393,7 @@ func (w *walk) expression(e ast.Expr, before string) {
 		at = selector.X
 	}
 	const isBuilder = 3
-	if len(links) < isBuilder {
+	if len(links) < isBuilder && !strings.Contains(w.print(e), "NewControllerManagedBy(") {
 		if text := before + w.print(e); len(links) > 0 && before != "_ = " && !w.isUsual(text) {
 			w.insert(e.Pos(), text, w.print(e), "") // its variable may have any name, or none
 		} else {
@@ -404,7 +407,9 @@ func (w *walk) expression(e ast.Expr, before string) {
 		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
 			link.Fun = selector.Sel
 		}
-		w.addAt(call.Rparen, w.print(&link), "")
+		if text := w.print(&link); !w.isUsual(text) {
+			w.insert(call.Rparen, text, anyVariable+"."+text, "") // of a builder, which may have a name
+		}
 		for _, argument := range call.Args {
 			w.functions(argument)
 		}
@@ -424,6 +429,7 @@ func (w *walk) addAt(at token.Pos, text string, kind Kind) {
 // insert adds a statement. A program chooses the names of its variables and packages, so the key has their types and
 // paths.
 func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
+	key = beingDeleted.ReplaceAllString(key, "!$1$2.DeletionTimestamp.IsZero()")
 	key = chosen.ReplaceAllStringFunc(key, func(name string) string {
 		if strings.HasPrefix(name, ".") {
 			return name // of a field or a method
@@ -432,6 +438,9 @@ func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
 	})
 	w.all = append(w.all, statement{file: w.file, line: w.set.Position(at).Line, text: text, key: key, kind: kind})
 }
+
+// beingDeleted matches other ways to ask for a deletion timestamp.
+var beingDeleted = regexp.MustCompile(`\b(\w+)\.(?:DeletionTimestamp|GetDeletionTimestamp\(\)) != nil|!(\w+)\.GetDeletionTimestamp\(\)\.IsZero\(\)`)
 
 // chosen matches a name, with a dot before it when it is that of a field.
 var chosen = regexp.MustCompile(`\.?\b[a-zA-Z]\w*\b`)
@@ -456,6 +465,13 @@ func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
 	}
 	unknown := map[string]string{}
 	ast.Inspect(f, func(node ast.Node) bool {
+		if loop, ok := node.(*ast.RangeStmt); ok {
+			for _, variable := range []ast.Expr{loop.Key, loop.Value} {
+				if name, ok := variable.(*ast.Ident); ok {
+					unknown[name.Name] = anyVariable
+				}
+			}
+		}
 		assign, ok := node.(*ast.AssignStmt)
 		if !ok || assign.Tok != token.DEFINE {
 			return true

@@ -50,6 +50,8 @@ func TestDifferences(t *testing.T) {
 		{"a variable for a result", "return r.Create(ctx, child)", "created := r.Create(ctx, child)\n\treturn created", ""},
 		{"a copy in place of the object", "\tif err := ctrl.SetControllerReference(web, child,", "\towned := child.DeepCopy()\n\tif err := ctrl.SetControllerReference(web, owned,",
 			"21: owned := child.DeepCopy() |\n22: owned | child"},
+		{"a builder with a name", "return ctrl.NewControllerManagedBy(mgr).For(&webv1.MyWeb{}).Owns(&corev1.ConfigMap{}).Complete(&Reconciler{})",
+			"b := ctrl.NewControllerManagedBy(mgr).For(&webv1.MyWeb{})\n\tb = b.Owns(&corev1.ConfigMap{})\n\treturn b.Complete(&Reconciler{})", ""},
 		{"another name of a package", "apierrors", "errors", ""},
 		{"an error that is handed on in another way", "return r.Create(ctx, child)",
 			"if err := r.Create(ctx, child); err != nil {\n\t\treturn fmt.Errorf(\"create: %w\", err)\n\t}\n\treturn nil", ""},
