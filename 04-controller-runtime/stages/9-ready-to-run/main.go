@@ -88,8 +88,8 @@ func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*
 
 // applyChild applies a child unless it is up to date. Afterwards child.Live is the object in the cluster.
 func (r *Reconciler) applyChild(ctx context.Context, child *owned.Child) error {
-	// Every desired field must be there; other fields do not matter. 0, "" and false count as not desired: an
-	// annotation that holds a hash of all fields makes up for that.
+	// Every desired field must be there; other fields do not matter. An empty text, list or map counts as not desired:
+	// an annotation that holds a hash of all fields makes up for that.
 	if equality.Semantic.DeepDerivative(fields.Of(child.Desired), fields.Of(child.Live)) {
 		return nil
 	}

@@ -21,10 +21,24 @@ type Cause struct {
 
 // place returns the line of the card that names the first place.
 func (c Cause) place() (lines []CardLine) {
-	if some := ownOf(shown(c.Differs)); len(some) > 0 {
+	if some := c.places(); len(some) > 0 {
 		lines = append(lines, CardLine{translation.Mark("Look at"), some[0].Place() + ": " + beginningOf(some[0].Statement)})
 	}
 	return lines
+}
+
+// places returns the statements of the reader that may explain a failure: first the one that the known wrong answer has.
+func (c Cause) places() []difference.Difference {
+	some := ownOf(shown(c.Differs))
+	if c.Wrong.Source == "" {
+		return some
+	}
+	has := regexp.MustCompile(c.Wrong.Source)
+	at := slices.IndexFunc(some, func(d difference.Difference) bool { return has.MatchString(d.Statement) })
+	if at > 0 {
+		some[0], some[at] = some[at], some[0]
+	}
+	return some
 }
 
 // beginningOf returns the beginning of a long statement.

@@ -38,18 +38,15 @@ func (c Course) Places(e Exercise, s State, text string) (all []Place) {
 		return all
 	}
 	cause := c.Cause(e, s.Failure)
-	if some := ownOf(shown(cause.Differs)); len(some) > 0 && some[0].File == e.File {
-		return []Place{{Line: some[0].Line}}
-	}
-	if cause.Wrong.Source == "" {
-		return nil
-	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	at := regexp.MustCompile(`(?m)`+cause.Wrong.Source).FindAllStringIndex(text, 2)
-	if len(at) != 1 { // with several, it is not certain which one is meant
-		return nil
+	if cause.Wrong.Source != "" && len(at) == 1 { // with several, it is not certain which one is meant
+		return []Place{{Line: 1 + strings.Count(text[:at[0][0]], "\n")}}
 	}
-	return []Place{{Line: 1 + strings.Count(text[:at[0][0]], "\n")}}
+	if some := cause.places(); len(some) > 0 && some[0].File == e.File {
+		return []Place{{Line: some[0].Line}}
+	}
+	return nil
 }
 
 // Edited returns the files that a reader edits, by their names in the folder of the exercise: the main file, then the

@@ -120,7 +120,7 @@ func TestBothHaveChangedTheFile(t *testing.T) {
 	f.codeBecomes(t, "package main // wrong\n// mine\n")
 }
 
-// Ctrl F searches the whole file, also its lines that the browser has not drawn.
+// TestTheEditorSearches: the search has the whole file, also its lines that the browser has not drawn.
 func TestTheEditorSearches(t *testing.T) {
 	f := start(t)
 	testkit.Write(t, f.code(), "package main\n"+strings.Repeat("\n", 500)+"// far below\n")
