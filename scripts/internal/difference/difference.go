@@ -158,10 +158,13 @@ const anyVariable = "_"
 
 // isLike reports whether two statements are equal when a variable of unknown type may be any other.
 func (s statement) isLike(other statement) bool {
-	return slices.EqualFunc(tokens(s.key), tokens(other.key), func(a, b string) bool {
+	return slices.EqualFunc(names.FindAllString(s.key, -1), names.FindAllString(other.key, -1), func(a, b string) bool {
 		return a == b || a == anyVariable || b == anyVariable
 	})
 }
+
+// names matches a name, or any other character.
+var names = regexp.MustCompile(`[\w·]+|\S`)
 
 // nearest returns the statement that has most words in common with s, and at least half of them; or -1.
 func nearest(s statement, others []statement) int {
@@ -199,7 +202,7 @@ func contrast(a, b string) (string, string) {
 	if !isWhole(mine) || other != "" && !isWhole(other) {
 		return a, b
 	}
-	return strings.Trim(mine, " ,"), strings.Trim(other, " ,")
+	return strings.Trim(mine, " ,."), strings.Trim(other, " ,.")
 }
 
 // isWhole reports whether a part of a statement can be read alone.
@@ -218,12 +221,15 @@ func isWhole(part string) bool {
 	return opened == 0 && len(words(part)) > 0
 }
 
+// operators have two characters.
+var operators = []string{"==", "!=", ":=", "&&", "||"}
+
 // tokens splits a statement into expressions with their dots, and single other characters.
 func tokens(text string) (all []string) {
 	isName := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.' }
 	name := false
 	for _, r := range text {
-		if name && isName(r) {
+		if name && isName(r) || len(all) > 0 && slices.Contains(operators, all[len(all)-1]+string(r)) {
 			all[len(all)-1] += string(r)
 		} else {
 			all = append(all, string(r))
@@ -315,7 +321,11 @@ func (w *walk) visit(node ast.Node) bool {
 			w.expression(node.Rhs[0], "")
 		} else if len(node.Lhs) == len(node.Rhs) {
 			for n := range node.Lhs {
+				before := len(w.all)
 				w.expression(node.Rhs[n], w.print(node.Lhs[n])+" "+node.Tok.String()+" ")
+				if len(w.all) == before+1 {
+					w.all[before].text = w.print(node)
+				}
 			}
 			if last := len(w.all) - 1; last >= 0 && strings.HasPrefix(w.all[last].text, "_ = ") {
 				w.all[last].kind = Drops
@@ -429,7 +439,9 @@ func (w *walk) addAt(at token.Pos, text string, kind Kind) {
 // insert adds a statement. A program chooses the names of its variables and packages, so the key has their types and
 // paths.
 func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
-	key = beingDeleted.ReplaceAllString(key, "!$1$2.DeletionTimestamp.IsZero()")
+	for _, same := range equivalents {
+		key = same.form.ReplaceAllString(key, same.key)
+	}
 	key = chosen.ReplaceAllStringFunc(key, func(name string) string {
 		if strings.HasPrefix(name, ".") {
 			return name // of a field or a method
@@ -439,18 +451,29 @@ func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
 	w.all = append(w.all, statement{file: w.file, line: w.set.Position(at).Line, text: text, key: key, kind: kind})
 }
 
-// beingDeleted matches other ways to ask for a deletion timestamp.
-var beingDeleted = regexp.MustCompile(`\b(\w+)\.(?:DeletionTimestamp|GetDeletionTimestamp\(\)) != nil|!(\w+)\.GetDeletionTimestamp\(\)\.IsZero\(\)`)
+// equivalents are conditions that have several forms.
+var equivalents = []struct {
+	form *regexp.Regexp
+	key  string
+}{
+	{regexp.MustCompile(`\b(\w+)\.(?:DeletionTimestamp|GetDeletionTimestamp\(\)) != nil|!(\w+)\.GetDeletionTimestamp\(\)\.IsZero\(\)`),
+		"!$1$2.DeletionTimestamp.IsZero()"},
+	{regexp.MustCompile(`err != nil && !\w+\.IsNotFound\(err\)`), "client.IgnoreNotFound(err) != nil"},
+	{regexp.MustCompile(`!(\w+)\.IsNotFound\(err\)`), "$1.IsNotFound(err)"}, // the block says what it means
+}
 
 // chosen matches a name, with a dot before it when it is that of a field.
 var chosen = regexp.MustCompile(`\.?\b[a-zA-Z]\w*\b`)
+
+// notName matches a character that a name cannot have: a type is one name in a key.
+var notName = regexp.MustCompile(`\W`)
 
 // typesOf returns the types of a function's variables by their names, as far as a declaration has them; another variable may
 // be any. Two variables of one type keep their names.
 func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
 	types, count := map[string]string{}, map[string]int{}
 	add := func(name, of string) {
-		if types[name] == "" && name != "_" {
+		if of = notName.ReplaceAllString(of, "·"); types[name] == "" && name != "_" {
 			types[name] = of
 			count[of]++
 		}

@@ -86,7 +86,7 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	if len(solution) > 0 {
 		all = difference.Of(mine, solution, starter)
 	}
-	byStatement, places := e.shownBy(all, difference.Statements(mine), difference.Statements(solution))
+	byStatement, places := e.shownBy(failure, all, difference.Statements(mine), difference.Statements(solution))
 	if len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
 		all = nil
 	}
@@ -109,9 +109,9 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 
 // shownBy returns the mistake that a statement of the reader shows, and the statements that show it. The program has more of
 // them than the solution.
-func (e Exercise) shownBy(all []difference.Difference, mine, solution []string) (w Wrong, places []difference.Difference) {
+func (e Exercise) shownBy(failure string, all []difference.Difference, mine, solution []string) (w Wrong, places []difference.Difference) {
 	for _, m := range inLanguage(e.said, mistakes) {
-		if m.Statement == "" {
+		if m.Statement == "" || !regexp.MustCompile(m.Says).MatchString(failure) {
 			continue
 		}
 		shows := regexp.MustCompile(m.Statement)
@@ -156,10 +156,10 @@ func (e Exercise) compare(w Wrong, all []difference.Difference, solution map[str
 	return false, refuted
 }
 
-// shown returns the differences that a hint shows: what the reader wrote in place of a statement of the solution, and what
-// ends the work early, come first. A program that lacks much is not finished: what it lacks is the exercise.
+// shown returns the differences that a hint shows: first those that end the work early, then the others for which the
+// solution has nothing. A program that lacks much is not finished: what it lacks is the exercise.
 func shown(all []difference.Difference) []difference.Difference {
-	const most = 3
+	const most = 4
 	own := ownOf(all)
 	if lacks := len(all) - len(own); lacks <= most {
 		own = all
@@ -168,8 +168,10 @@ func shown(all []difference.Difference) []difference.Difference {
 	rank := func(d difference.Difference) int {
 		switch {
 		case d.Line == 0:
+			return 3
+		case d.Other != "" && d.Kind != difference.Before:
 			return 2
-		case d.Kind == "" && d.Other == "":
+		case d.Kind == "":
 			return 1
 		}
 		return 0

@@ -20,6 +20,9 @@ func (c Course) Hint(e Exercise, s State) (text string, last bool) {
 	}
 	if w, ok := e.named(s.Wrong, s.Failure); ok {
 		known := e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name))
+		if w.Guess {
+			known = e.Sayf("It may be a known wrong answer (%s).", e.said.Say(w.Name))
+		}
 		hints = []string{strings.TrimSpace(known + "\n" + reflowed(w.Hint) + "\n" + differs), hints[2]}
 		if lines := e.linesFor(w.Name); lines != "" {
 			hints[1] = e.Sayf("The solution has these lines there:") + "\n" + lines
