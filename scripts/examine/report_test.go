@@ -456,7 +456,7 @@ func TestATerminalObeysNoReport(t *testing.T) {
 func TestWhatTheSampleWasGivenStays(t *testing.T) {
 	deleted := map[string]bool{"configmaps/b": true, "configmaps/a": true}
 	r := run{secrets: redact.New(), deleted: deleted, report: &Report{}, current: experiments[0],
-		options: Options{Progress: t.Logf}, target: &target{needs: []*unstructured.Unstructured{{}}}}
+		narrator: &narrator{pass: t.Logf}, target: &target{needs: []*unstructured.Unstructured{{}}}}
 	r.judgeGiven()
 	r.judgeGiven()
 	first, second := r.report.Findings[0], r.report.Findings[1]
