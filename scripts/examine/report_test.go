@@ -580,7 +580,7 @@ func TestThePlaceOfAFinding(t *testing.T) {
 func TestAFindingFitsTheScreen(t *testing.T) {
 	var lines []string
 	r := run{secrets: redact.New(), report: &Report{}, current: experiments[0],
-		options: Options{Progress: func(format string, args ...any) {
+		narrator: &narrator{pass: func(format string, args ...any) {
 			lines = append(lines, strings.Split(fmt.Sprintf(format, args...), "\n")...)
 		}}}
 	r.add("a title", failed("%s", strings.Repeat("a long text ", 20)))
