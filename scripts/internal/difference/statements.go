@@ -1,0 +1,370 @@
+package difference
+
+import (
+	"bytes"
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A statement is the smallest part that is compared.
+type statement struct {
+	file string
+	line int
+	// A reader sees the text; the keys are compared.
+	text, key string
+	kind      Kind
+}
+
+// anyVariable is the key of a variable whose type no declaration has.
+const anyVariable = "_"
+
+// statementsOf returns the statements of all functions of a program.
+func statementsOf(files Program) []statement {
+	w := walk{set: token.NewFileSet(), own: map[string]bool{}}
+	parsed := map[string]*ast.File{}
+	for name, data := range files {
+		file := w.parse(name, data)
+		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || ast.IsGenerated(file) {
+			continue
+		}
+		parsed[name] = file
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				w.own[f.Name.Name] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(parsed)) {
+		w.file, w.imports = name, map[string]string{}
+		for _, one := range parsed[name].Imports {
+			from, _ := strconv.Unquote(one.Path.Value)
+			if w.imports[path.Base(from)] = from; one.Name != nil {
+				w.imports[one.Name.Name] = from
+			}
+		}
+		ast.Inspect(parsed[name], w.visit)
+	}
+	return w.all
+}
+
+type walk struct {
+	set *token.FileSet
+	// own has the names of the program's functions.
+	own map[string]bool
+	// file is the file that is read, imports has its packages by their names, and types the variables of the function.
+	file           string
+	imports, types map[string]string
+	all            []statement
+}
+
+func (w *walk) parse(name string, data []byte) *ast.File {
+	file, err := parser.ParseFile(w.set, name, data, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || file == nil {
+		return &ast.File{Name: ast.NewIdent("_")}
+	}
+	return file
+}
+
+// visit adds the statement of a node. The expressions below a statement belong to it, its blocks and functions do not.
+func (w *walk) visit(node ast.Node) bool {
+	switch node := node.(type) {
+	case *ast.FuncDecl:
+		w.types = w.typesOf(node)
+	case *ast.IfStmt:
+		w.below(node.Init)
+		switch condition, text := w.print(node.Cond), w.header(node); {
+		case condition == "err != nil" && !endsFunction(node.Body):
+			w.insert(node.Pos(), text, "drops "+condition, Drops)
+		case w.isUsual(condition):
+		case endsFunction(node.Body):
+			w.insert(node.Pos(), text, condition, Ends)
+		default:
+			w.insert(node.Pos(), text, condition, "")
+		}
+		w.below(node.Body, node.Else)
+		return false
+	case *ast.RangeStmt:
+		w.add(node.X, "range ", "")
+		w.below(node.Body)
+		return false
+	case *ast.CaseClause:
+		for _, one := range node.List {
+			w.add(one, "case ", "")
+		}
+		for _, one := range node.Body {
+			w.below(one)
+		}
+		return false
+	case *ast.AssignStmt:
+		if len(node.Rhs) == 1 && handsOnError(node.Lhs) {
+			w.expression(node.Rhs[0], "")
+		} else if len(node.Lhs) == len(node.Rhs) {
+			for n := range node.Lhs {
+				before := len(w.all)
+				w.expression(node.Rhs[n], w.print(node.Lhs[n])+" "+node.Tok.String()+" ")
+				if len(w.all) == before+1 {
+					w.all[before].text = w.print(node)
+				}
+			}
+			if last := len(w.all) - 1; last >= 0 && strings.HasPrefix(w.all[last].text, "_ = ") {
+				w.all[last].kind = Drops
+			}
+		} else {
+			w.add(node, "", "")
+			w.functions(node)
+		}
+		return false
+	case *ast.ReturnStmt:
+		for _, result := range node.Results {
+			w.expression(result, "")
+		}
+		return false
+	case *ast.ExprStmt:
+		before := len(w.all)
+		if w.expression(node.X, ""); len(w.all) == before+1 {
+			w.all[before].key = "alone " + w.all[before].key
+		}
+		return false
+	case *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt, *ast.IncDecStmt:
+		w.add(node, "", "")
+		w.functions(node)
+		return false
+	}
+	return true
+}
+
+// header returns a condition with the statement before it.
+func (w *walk) header(node *ast.IfStmt) string {
+	if node.Init == nil {
+		return "if " + w.print(node.Cond)
+	}
+	return "if " + w.print(node.Init) + "; " + w.print(node.Cond)
+}
+
+func (w *walk) below(nodes ...ast.Node) {
+	for _, node := range nodes {
+		switch node := node.(type) {
+		case nil, *ast.Ident:
+		case *ast.BlockStmt:
+			for _, one := range node.List {
+				ast.Inspect(one, w.visit)
+			}
+		default:
+			ast.Inspect(node, w.visit)
+		}
+	}
+}
+
+// functions visits the bodies of functions in an expression.
+func (w *walk) functions(node ast.Node) {
+	ast.Inspect(node, func(n ast.Node) bool {
+		f, ok := n.(*ast.FuncLit)
+		if ok {
+			w.below(f.Body)
+		}
+		return !ok
+	})
+}
+
+// expression adds an expression. Of a chain of calls, as of a builder, each call is a statement.
+func (w *walk) expression(e ast.Expr, before string) {
+	var links []*ast.CallExpr
+	for at := e; ; {
+		call, ok := at.(*ast.CallExpr)
+		if !ok {
+			break
+		}
+		links = append(links, call)
+		selector, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			break
+		}
+		at = selector.X
+	}
+	const isBuilder = 3
+	if len(links) < isBuilder && !strings.Contains(w.print(e), "NewControllerManagedBy(") {
+		if text := before + w.print(e); len(links) > 0 && before != "_ = " && !w.isUsual(text) {
+			w.insert(e.Pos(), text, w.print(e), "") // its variable may have any name, or none
+		} else {
+			w.addAt(e.Pos(), text, "")
+		}
+		w.functions(e)
+		return
+	}
+	for _, call := range slices.Backward(links) {
+		link := *call
+		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
+			link.Fun = selector.Sel
+		}
+		if text := w.print(&link); !w.isUsual(text) {
+			w.insert(call.Rparen, text, anyVariable+"."+text, "") // of a builder, which may have a name
+		}
+		for _, argument := range call.Args {
+			w.functions(argument)
+		}
+	}
+}
+
+func (w *walk) add(node ast.Node, before string, kind Kind) {
+	w.addAt(node.Pos(), before+w.print(node), kind)
+}
+
+func (w *walk) addAt(at token.Pos, text string, kind Kind) {
+	if !w.isUsual(text) {
+		w.insert(at, text, text, kind)
+	}
+}
+
+// insert adds a statement. A program chooses the names of its variables and packages, so the key has their types and
+// paths.
+func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
+	for _, same := range equivalents {
+		key = same.form.ReplaceAllString(key, same.key)
+	}
+	key = chosen.ReplaceAllStringFunc(key, func(name string) string {
+		if strings.HasPrefix(name, ".") {
+			return name // of a field or a method
+		}
+		return cmp.Or(w.types[name], w.imports[name], name)
+	})
+	w.all = append(w.all, statement{file: w.file, line: w.set.Position(at).Line, text: text, key: key, kind: kind})
+}
+
+// equivalents are conditions that have several forms.
+var equivalents = []struct {
+	form *regexp.Regexp
+	key  string
+}{
+	{regexp.MustCompile(`\b(\w+)\.(?:DeletionTimestamp|GetDeletionTimestamp\(\)) != nil|!(\w+)\.GetDeletionTimestamp\(\)\.IsZero\(\)`),
+		"!$1$2.DeletionTimestamp.IsZero()"},
+	{regexp.MustCompile(`err != nil && !\w+\.IsNotFound\(err\)`), "client.IgnoreNotFound(err) != nil"},
+	{regexp.MustCompile(`!(\w+)\.IsNotFound\(err\)`), "$1.IsNotFound(err)"}, // the block says what it means
+}
+
+// chosen matches a name, with a dot before it when it is that of a field.
+var chosen = regexp.MustCompile(`\.?\b[a-zA-Z]\w*\b`)
+
+// notName matches a character that a name cannot have: a type is one name in a key.
+var notName = regexp.MustCompile(`\W`)
+
+// typesOf returns the types of a function's variables by their names, as far as a declaration has them; another variable may
+// be any. Two variables of one type keep their names.
+func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
+	types, count := map[string]string{}, map[string]int{}
+	add := func(name, of string) {
+		if of = notName.ReplaceAllString(of, "·"); types[name] == "" && name != "_" {
+			types[name] = of
+			count[of]++
+		}
+	}
+	fields := []*ast.FieldList{f.Recv, f.Type.Params}
+	for _, list := range slices.DeleteFunc(fields, func(l *ast.FieldList) bool { return l == nil }) {
+		for _, field := range list.List {
+			for _, name := range field.Names {
+				add(name.Name, strings.TrimPrefix(w.print(field.Type), "*"))
+			}
+		}
+	}
+	unknown := map[string]string{}
+	ast.Inspect(f, func(node ast.Node) bool {
+		if loop, ok := node.(*ast.RangeStmt); ok {
+			for _, variable := range []ast.Expr{loop.Key, loop.Value} {
+				if name, ok := variable.(*ast.Ident); ok {
+					unknown[name.Name] = anyVariable
+				}
+			}
+		}
+		assign, ok := node.(*ast.AssignStmt)
+		if !ok || assign.Tok != token.DEFINE {
+			return true
+		}
+		for n, left := range assign.Lhs {
+			name, isName := left.(*ast.Ident)
+			if !isName {
+				continue
+			}
+			unknown[name.Name] = anyVariable
+			if len(assign.Lhs) != len(assign.Rhs) {
+				continue
+			}
+			value := assign.Rhs[n]
+			if strings.Contains(w.print(value), ".DeepCopy") {
+				delete(unknown, name.Name) // a copy is not the object
+			}
+			if address, ok := value.(*ast.UnaryExpr); ok && address.Op == token.AND {
+				value = address.X
+			}
+			if literal, ok := value.(*ast.CompositeLit); ok && literal.Type != nil {
+				add(name.Name, w.print(literal.Type))
+			}
+		}
+		return true
+	})
+	for name, of := range types {
+		if delete(unknown, name); count[of] > 1 {
+			delete(types, name)
+		}
+	}
+	maps.Copy(types, unknown)
+	return types
+}
+
+// isUsual reports whether a statement is in each program: it hands an error on, logs, or calls a function of the program.
+func (w *walk) isUsual(text string) bool {
+	switch text {
+	case "err != nil", "err == nil", "ctrl.Result{}", "reconcile.Result{}":
+		return true
+	}
+	if token.IsIdentifier(text) { // a variable, nil, true or false
+		return true
+	}
+	name, _, isCall := strings.Cut(text, "(")
+	name = name[strings.LastIndexAny(name, " .")+1:]
+	return isCall && w.own[name] || strings.HasPrefix(text, "fmt.") || strings.Contains(text, "log.FromContext(") ||
+		strings.HasPrefix(text, "log.") || strings.HasPrefix(text, "klog.") || strings.HasPrefix(text, "logger.")
+}
+
+// print returns a node in one line, without the bodies of functions.
+func (w *walk) print(node ast.Node) string {
+	var bodies []*ast.BlockStmt
+	var lists [][]ast.Stmt
+	ast.Inspect(node, func(n ast.Node) bool {
+		f, ok := n.(*ast.FuncLit)
+		if ok {
+			bodies, lists = append(bodies, f.Body), append(lists, f.Body.List)
+			f.Body.List = nil
+		}
+		return !ok
+	})
+	var text bytes.Buffer
+	_ = printer.Fprint(&text, token.NewFileSet(), node) // a bytes.Buffer has no errors
+	for n, body := range bodies {
+		body.List = lists[n]
+	}
+	return strings.Join(strings.Fields(text.String()), " ")
+}
+
+// handsOnError reports whether only an error is assigned.
+func handsOnError(left []ast.Expr) bool {
+	name, ok := left[0].(*ast.Ident)
+	return ok && len(left) == 1 && name.Name == "err"
+}
+
+// endsFunction reports whether a block ends with a return.
+func endsFunction(block *ast.BlockStmt) bool {
+	if len(block.List) == 0 {
+		return false
+	}
+	_, ok := block.List[len(block.List)-1].(*ast.ReturnStmt)
+	return ok
+}
