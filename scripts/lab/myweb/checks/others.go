@@ -2,6 +2,7 @@ package checks
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -135,13 +136,15 @@ func stays(t *suite.T, web *suite.Web, when string) {
 	for name, o := range c.Objects() {
 		all[name] = o
 	}
-	for name, o := range all {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		o := all[name]
 		if o.GetLabels()["example.com/team"] != "a" || o.GetAnnotations()["example.com/note"] != "b" {
-			t.Errorf("%s, label or annotation of others on the %s are gone: labels %v, annotations %v", when, name,
-				o.GetLabels(), o.GetAnnotations())
+			t.Errorf("expected that what others added stays; but %s, label or annotation of others on the %s are gone: "+
+				"labels %v, annotations %v", when, name, o.GetLabels(), o.GetAnnotations())
 		}
 	}
 	if !hasSidecar(c) {
-		t.Errorf("%s, the sidecar is gone: containers %s", when, suite.JSON(c.Deployment.Spec.Template.Spec.Containers))
+		t.Errorf("expected that what others added stays; but %s, the sidecar is gone: containers %s", when,
+			suite.JSON(c.Deployment.Spec.Template.Spec.Containers))
 	}
 }
