@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/translation"
@@ -55,8 +57,8 @@ var (
 	sheetMarks = strings.NewReplacer("**", "", "`", "")
 )
 
-// Sheets reads the run sheets of a checkout.
-func Sheets(root string) (all []Sheet, err error) {
+// Sheets reads the run sheets of a checkout. It shows what say returns for each cell.
+func Sheets(root string, say func(cell string) string) (all []Sheet, err error) {
 	text, err := os.ReadFile(filepath.Join(root, SheetsFile))
 	if err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func Sheets(root string) (all []Sheet, err error) {
 			}
 			all = append(all, Sheet{Name: name + ", " + part[1]})
 		} else if sheetRow.MatchString(line) {
-			row, err := deck.row(line)
+			row, err := deck.row(line, say)
 			if err != nil || len(all) == 0 {
 				return nil, fmt.Errorf("%s: a row that is not as the others (%w): %s", SheetsFile, err, line)
 			}
@@ -87,6 +89,32 @@ func Sheets(root string) (all []Sheet, err error) {
 		}
 	}
 	return all, nil
+}
+
+var (
+	cellCode   = regexp.MustCompile("`[^`]*`")
+	cellNumber = regexp.MustCompile(`\d+([.:]\d+)*`)
+)
+
+// Sentences returns what other languages have of the run sheets: the names of the sheets, and the cells. {1}, {2} and so
+// on stand for the numbers of a cell: a row that gets another time has the same sentence.
+func Sentences(root string) (all []translation.Sentence, err error) {
+	sheets, err := Sheets(root, func(cell string) string {
+		n := 0
+		text := cellNumber.ReplaceAllStringFunc(cell, func(string) string {
+			n++
+			return fmt.Sprintf("{%d}", n)
+		})
+		one := translation.Sentence{Text: text, From: SheetsFile}
+		if strings.ContainsFunc(cellCode.ReplaceAllString(cell, ""), unicode.IsLetter) && !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+		return cell
+	})
+	for _, sheet := range sheets {
+		all = append(all, translation.Sentence{Text: sheet.Name, From: SheetsFile})
+	}
+	return all, err
 }
 
 // Slides are the titles of the slides, in their order.
@@ -109,8 +137,8 @@ func Deck(root string) (titles Slides, err error) {
 // ofExercise matches the title of a slide of an exercise.
 var ofExercise = regexp.MustCompile(`^(Task|Solution|Picture) (\d\d\.\d+):`)
 
-// row reads a row.
-func (titles Slides) row(line string) (r Row, err error) {
+// row reads a row, and shows what say returns for each cell.
+func (titles Slides) row(line string, say func(cell string) string) (r Row, err error) {
 	cells := strings.Split(strings.Trim(line, "|"), "|")
 	if len(cells) < 6 {
 		return r, fmt.Errorf("it has %d cells", len(cells))
@@ -127,7 +155,8 @@ func (titles Slides) row(line string) (r Row, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = Row{From: 60*h + m, Types: plain(cells[3]), Then: plain(cells[4]), Late: plain(cells[5]), line: line}
+	shown := func(cell string) string { return sheetMarks.Replace(say(sheetLink.ReplaceAllString(cell, "$1"))) }
+	r = Row{From: 60*h + m, Types: shown(cells[3]), Then: shown(cells[4]), Late: shown(cells[5]), line: line}
 	r.Minutes, _ = strconv.Atoi(cells[1])
 	if found := rowTask.FindStringSubmatch(cells[2]); found != nil {
 		r.Shown, r.Exercise = found[1] != "", found[2]
@@ -142,12 +171,9 @@ func (titles Slides) row(line string) (r Row, err error) {
 			r.Slides = append(r.Slides, at+1)
 		}
 	}
-	r.What = plain(rowSlides.ReplaceAllString(cells[2], ""))
+	r.What = shown(rowSlides.ReplaceAllString(cells[2], ""))
 	return r, nil
 }
-
-// plain returns a cell without the marks of Markdown.
-func plain(cell string) string { return sheetMarks.Replace(sheetLink.ReplaceAllString(cell, "$1")) }
 
 // named returns the numbers of a list of slides: [name](SLIDES.md#anchor), or a first and a last one with "to" between.
 func (titles Slides) named(list string) (all []int, err error) {

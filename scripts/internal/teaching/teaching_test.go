@@ -58,9 +58,11 @@ func TestTheRunSheetsAddUp(t *testing.T) {
 	}
 }
 
+func english(cell string) string { return cell }
+
 func sheets(t *testing.T) []Sheet {
 	t.Helper()
-	all, err := Sheets(root)
+	all, err := Sheets(root, english)
 	if err != nil || len(all) != 9 {
 		t.Fatalf("%d sheets: %v", len(all), err)
 	}
@@ -125,15 +127,33 @@ func TestARowNamesItsSlides(t *testing.T) {
 		"shown: **04.2** Create (slide [a](SLIDES.md#welcome))":                                     {1, 3, 4},
 		"Break": nil,
 	} {
-		row, err := titles.row("| 0:05 | 5 | " + cell + " | – |  |  |")
+		row, err := titles.row("| 0:05 | 5 | "+cell+" | – |  |  |", english)
 		if err != nil || !slices.Equal(row.Slides, want) || strings.Contains(row.What, "slide") {
 			t.Errorf("%s: %v, %q, %v", cell, row.Slides, row.What, err)
 		}
 	}
 	for _, list := range []string{"[a](SLIDES.md#gone)", "[c](SLIDES.md#the-end) to [a](SLIDES.md#welcome)"} {
-		if row, err := titles.row("| 0:05 | 5 | talk (slides " + list + ") | – |  |  |"); err == nil {
+		if row, err := titles.row("| 0:05 | 5 | talk (slides "+list+") | – |  |  |", english); err == nil {
 			t.Errorf("%s: slides %v", list, row.Slides)
 		}
+	}
+}
+
+// A translator gets each cell once, without what the other languages share: commands alone, links, and numbers.
+func TestSentencesOfTheRunSheets(t *testing.T) {
+	dir := t.TempDir()
+	testkit.Write(t, filepath.Join(dir, SlidesFile), "# The slides\n\n## One\n")
+	testkit.Write(t, filepath.Join(dir, SheetsFile), "# T\n\n## Run sheets\n\n### 3 hours\n\n"+
+		"| 0:00 | 5 | **04.2** [a page](a.md), `make page CH=01` (slide [1](SLIDES.md#one)) | – | by 0:05 | `make goto EX=04.3` |\n"+
+		"| 0:05 | | **04.3** [a page](b.md), `make page CH=02` | – | | |\n")
+	all, err := Sentences(dir)
+	testkit.Must(t, err)
+	var texts []string
+	for _, s := range all {
+		texts = append(texts, s.Text)
+	}
+	if want := []string{"by {1}", "**{1}** a page, `make page CH={2}`", "3 hours"}; !slices.Equal(texts, want) {
+		t.Errorf("%q, not %q", texts, want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/text/language"
 
+	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
 
@@ -26,10 +27,15 @@ func (s spoken) T(sentence string) string { return s.said.Say(sentence) }
 // Sentences are for the scripts of the browser.
 func (s spoken) Sentences() map[string]string { return s.said.Words() }
 
-// Sentences returns the sentences of the window.
+// Sentences returns the sentences of the window, and those of the run sheets.
 func Sentences(root string) ([]translation.Sentence, error) {
-	return translation.Marked(root, "scripts/internal/window/*.go", "scripts/internal/window/web/*.html",
+	all, err := translation.Marked(root, "scripts/internal/window/*.go", "scripts/internal/window/web/*.html",
 		"scripts/internal/window/web/*.js")
+	if err != nil {
+		return nil, err
+	}
+	sheets, err := teaching.Sentences(root)
+	return append(all, sheets...), err
 }
 
 // speakers reads the sentences of the languages of a checkout; the first one is English.

@@ -1,15 +1,18 @@
 package window
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -97,6 +100,39 @@ func TestPagesOfEachLanguage(t *testing.T) {
 				}
 				if !slices.Equal(was, is) {
 					t.Errorf("%s, %s: %s became\n%s", in.Name, name, what, cmp.Diff(was, is))
+				}
+			}
+		}
+	}
+}
+
+// sheetCommands matches the commands in a cell of a run sheet.
+var sheetCommands = regexp.MustCompile(`make \w+( [A-Z]+=[\w.]+)*`)
+
+// TestRunSheetsOfEachLanguage: no cell stays English, and a cell has the commands of the English one.
+func TestRunSheetsOfEachLanguage(t *testing.T) {
+	f := withSlides(t)
+	f.enter(t)
+	sheets := func(language string) (all []teaching.Sheet) {
+		testkit.Must(t, json.Unmarshal([]byte(f.inLanguage(t, "/slides/sheets", language, "")), &all))
+		return all
+	}
+	english := sheets("en")
+	for _, in := range f.spoken[1:] {
+		for i, sheet := range sheets(in.Name) {
+			if name := in.T(sheet.Name); name == sheet.Name {
+				t.Errorf("%s, the name of a sheet is English: %s", in.Name, name)
+			}
+			for j, row := range sheet.Rows {
+				was := english[i].Rows[j]
+				for cell, is := range map[string]string{was.What: row.What, was.Types: row.Types, was.Then: row.Then, was.Late: row.Late} {
+					rest := sheetCommands.ReplaceAllString(cell, "")
+					if strings.ContainsFunc(rest, unicode.IsLetter) && is == cell {
+						t.Errorf("%s, %s: a cell is English: %s", in.Name, sheet.Name, cell)
+					}
+					if want, got := sheetCommands.FindAllString(cell, -1), sheetCommands.FindAllString(is, -1); !slices.Equal(got, want) {
+						t.Errorf("%s, %s: the commands %q became %q", in.Name, sheet.Name, want, got)
+					}
 				}
 			}
 		}

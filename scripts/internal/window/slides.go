@@ -59,9 +59,9 @@ func (s *Server) slides(w http.ResponseWriter, r *http.Request) {
 	_, _ = out.WriteTo(w)
 }
 
-// sheets returns the run sheets, for the presenter's view.
-func (s *Server) sheets(w http.ResponseWriter, _ *http.Request) {
-	all, err := teaching.Sheets(s.Root)
+// sheets returns the run sheets in the language of the reader, for the presenter's view.
+func (s *Server) sheets(w http.ResponseWriter, r *http.Request) {
+	all, err := teaching.Sheets(s.Root, s.speaking(r).T)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

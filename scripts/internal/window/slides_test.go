@@ -312,11 +312,12 @@ const covered = `(() => {
 
 // TestTheRunSheetIsNotCovered: with long notes, the run sheet is on the screen, and nothing covers its rows.
 func TestTheRunSheetIsNotCovered(t *testing.T) {
-	for _, language := range []string{"en", "zh-TW"} { // the bar is widest in Chinese
+	for language, name := range map[string]string{"en": "90 minutes", "zh-TW": "90 分鐘"} { // the bar is widest in Chinese
 		f := withSlides(t)
 		ctx := f.browser(t)
 		do(t, ctx, network.SetCookie("language", language).WithURL("http://"+f.host()), chromedp.EmulateViewport(1280, 800))
 		f.toSlides(t, ctx, slide(t, "Inside a controller"))
+		says(t, ctx, "#sheet", name)
 		do(t, ctx, chromedp.Evaluate(`{
 			const sheet = document.querySelector("#sheet");
 			sheet.selectedIndex = 1;
@@ -375,7 +376,7 @@ func TestARunSheetIsPrinted(t *testing.T) {
 		pdf, _, err = cdppage.PrintToPDF().WithPreferCSSPageSize(true).WithPrintBackground(true).Do(ctx)
 		return err
 	}))
-	all, err := teaching.Sheets(checkoutRoot)
+	all, err := teaching.Sheets(checkoutRoot, spoken{}.T)
 	testkit.Must(t, err)
 	want := 0
 	for _, row := range all[0].Rows {

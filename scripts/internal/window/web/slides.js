@@ -131,7 +131,7 @@ function show() {
 function gotoOf(stops) {
   const row = rows()[place.row];
   if (!row?.exercise || stops[here(stops) + 1]?.row === place.row) return "";
-  return /make goto EX=\S+/.exec(row.late || row.types)?.[0] ?? "";
+  return /make goto EX=[\w.]+/.exec(row.late || row.types)?.[0] ?? "";
 }
 
 /**
@@ -348,7 +348,7 @@ addEventListener("storage", () => {
 
 const answer = await fetch("/slides/sheets");
 sheets = answer.ok ? ((await answer.json()) ?? []) : [];
-choice.append(...sheets.map((one) => element("option", { value: one.name }, one.name)));
+choice.append(...sheets.map((one) => element("option", { value: one.name }, t(one.name))));
 recall();
 if (location.hash) place = { ...place, ...numberOf(location.hash) };
 choice.value = place.sheet;
