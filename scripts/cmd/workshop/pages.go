@@ -21,6 +21,7 @@ import (
 	"example.com/operator-workshop/scripts/examine/strictyaml"
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/tools"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
@@ -250,6 +251,11 @@ func (w workshop) checkPage(ctx context.Context, out io.Writer, path string) (co
 	p, err := page.Parse(path)
 	if err != nil {
 		return counts, err
+	}
+	if filepath.Base(path) == teaching.SlidesFile {
+		if err := teaching.CheckSlides(p); err != nil {
+			return counts, err
+		}
 	}
 	tmp, err := os.MkdirTemp("", "workshop-page-")
 	if err != nil {

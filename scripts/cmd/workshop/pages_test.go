@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
@@ -38,6 +39,21 @@ func TestAPageMustNotLoseBlocks(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// A slide cuts a line of code that is too long. Pictures have another size.
+func TestCodeOnASlideIsNotTooWide(t *testing.T) {
+	w := workshop{root: t.TempDir()}
+	path := filepath.Join(w.root, teaching.SlidesFile)
+	wide := strings.Repeat("…", 78)
+	testkit.Write(t, path, "# The slides\n\n## One\n\n```text skip=\"x\"\n"+wide+"...\n"+wide+"....\n\t"+wide+"\n```\n"+
+		"```mermaid skip=\"a picture\"\n"+wide+"....\n```\n")
+	_, err := w.checkPage(t.Context(), io.Discard, path)
+	want := path + ":7: the code has 82 columns, and a slide shows 81: break the line (skip=\"wrapped from FILE\")\n" +
+		path + ":8: the code has 82 columns, and a slide shows 81: break the line (skip=\"wrapped from FILE\")"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -11,16 +11,11 @@ import (
 	"strings"
 	"unicode"
 
-	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
 
-const (
-	// SheetsFile is the page with the run sheets, as tables.
-	SheetsFile = "TEACHING.md"
-	// SlidesFile has the slides. It is a page: its blocks are compared, included or skipped like those of other pages.
-	SlidesFile = "SLIDES.md"
-)
+// SheetsFile is the page with the run sheets, as tables.
+const SheetsFile = "TEACHING.md"
 
 // A Sheet is the plan of one session.
 type Sheet struct {
@@ -51,7 +46,6 @@ var (
 	sheetRow   = regexp.MustCompile(`^\| (\d):(\d\d) \|`)
 	sheetPart  = regexp.MustCompile(`^\| \| \| \*\*(.*)\*\* \|`)
 	rowSlides  = regexp.MustCompile(` \(slides? (\[.*\))\)`)
-	slideName  = regexp.MustCompile(`^\[[^\]]*\]\(SLIDES\.md#([^)]+)\)$`)
 	rowTask    = regexp.MustCompile(`^(shown: )?\*\*([\d.]+)\*\*`)
 	sheetLink  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	sheetMarks = strings.NewReplacer("**", "", "`", "")
@@ -117,26 +111,6 @@ func Sentences(root string) (all []translation.Sentence, err error) {
 	return all, err
 }
 
-// Slides are the titles of the slides, in their order.
-type Slides []string
-
-// Deck reads the titles of the slides of a checkout: the headings of SLIDES.md after the title of the page.
-func Deck(root string) (titles Slides, err error) {
-	p, err := page.Parse(filepath.Join(root, SlidesFile))
-	if err != nil {
-		return nil, err
-	}
-	for _, part := range p.Parts[1:] {
-		if part.Heading {
-			titles = append(titles, part.Prose)
-		}
-	}
-	return titles, nil
-}
-
-// ofExercise matches the title of a slide of an exercise.
-var ofExercise = regexp.MustCompile(`^(Task|Solution|Picture) (\d\d\.\d+):`)
-
 // row reads a row, and shows what say returns for each cell.
 func (titles Slides) row(line string, say func(cell string) string) (r Row, err error) {
 	cells := strings.Split(strings.Trim(line, "|"), "|")
@@ -173,34 +147,4 @@ func (titles Slides) row(line string, say func(cell string) string) (r Row, err 
 	}
 	r.What = shown(rowSlides.ReplaceAllString(cells[2], ""))
 	return r, nil
-}
-
-// named returns the numbers of a list of slides: [name](SLIDES.md#anchor), or a first and a last one with "to" between.
-func (titles Slides) named(list string) (all []int, err error) {
-	for part := range strings.SplitSeq(list, ", ") {
-		from, to, isRange := strings.Cut(part, " to ")
-		if !isRange {
-			to = from
-		}
-		first, last := titles.number(from), titles.number(to)
-		if first == 0 || last < first {
-			return nil, fmt.Errorf("%s has no slides %s", SlidesFile, part)
-		}
-		for n := first; n <= last; n++ {
-			all = append(all, n)
-		}
-	}
-	return all, nil
-}
-
-// number returns the number of a slide, counted from 1, or 0.
-func (titles Slides) number(link string) int {
-	name := slideName.FindStringSubmatch(link)
-	seen := map[string]int{}
-	for at, title := range titles {
-		if name != nil && translation.Anchor(title, seen) == name[1] {
-			return at + 1
-		}
-	}
-	return 0
 }
