@@ -19,7 +19,7 @@ type Difference struct {
 	// they are the parts that differ.
 	Mine  string `json:"mine,omitempty"`
 	Other string `json:"other,omitempty"`
-	// Statement is the whole statement of the program.
+	// Statement is the whole statement of the program. A variable in it that only names a value is that value.
 	Statement string `json:"statement,omitempty"`
 	// Kind says more of Mine; most differences have none.
 	Kind Kind `json:"kind,omitempty"`
@@ -43,8 +43,12 @@ type Kind string
 const (
 	// Ends is a condition whose block ends its function.
 	Ends Kind = "ends"
+	// EndsLoop is a return without an error in a loop, or the condition before it.
+	EndsLoop Kind = "ends loop"
 	// Drops is a call whose error nothing uses, or an error after which the function goes on.
 	Drops Kind = "drops"
+	// Unread is a Get into a variable that nothing reads.
+	Unread Kind = "unread"
 	// Before is a statement that the solution has, too, but after Other.
 	Before Kind = "before"
 )
@@ -99,7 +103,7 @@ func Statements(p Program) (all []string) {
 // solution has them the other way round.
 func moved(own, others []statement) []Difference {
 	for n := range min(len(own), len(others)) {
-		if own[n].key != others[n].key {
+		if !own[n].isLike(others[n]) {
 			return []Difference{{File: own[n].file, Line: own[n].line, Mine: own[n].text, Statement: own[n].text, Other: others[n].text,
 				Kind: Before, key: own[n].key, other: others[n].key}}
 		}

@@ -20,7 +20,7 @@ import (
 type statement struct {
 	file string
 	line int
-	// A reader sees the text; the keys are compared.
+	// A reader sees the text, in which a variable that only names a value is that value. The keys are compared.
 	text, key string
 	kind      Kind
 }
@@ -61,10 +61,15 @@ type walk struct {
 	set *token.FileSet
 	// own has the names of the program's functions.
 	own map[string]bool
-	// file is the file that is read, imports has its packages by their names, and types the variables of the function.
-	file           string
-	imports, types map[string]string
-	all            []statement
+	// file is the file that is read, imports has its packages by their names, types has the variables of the function, and
+	// values those that only name a value.
+	file                   string
+	imports, types, values map[string]string
+	// unread has the variables of the function that a Get fills and nothing reads.
+	unread map[string]bool
+	// inLoop is whether a return ends a loop.
+	inLoop bool
+	all    []statement
 }
 
 func (w *walk) parse(name string, data []byte) *ast.File {
@@ -79,10 +84,12 @@ func (w *walk) parse(name string, data []byte) *ast.File {
 func (w *walk) visit(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.FuncDecl:
-		w.types = w.typesOf(node)
+		w.types, w.values, w.unread = w.typesOf(node), w.valuesOf(node), unreadOf(node)
 	case *ast.IfStmt:
 		w.below(node.Init)
 		switch condition, text := w.print(node.Cond), w.header(node); {
+		case w.inLoop && returnsNoError(node.Body.List):
+			w.insert(node.Pos(), text, "loop "+condition, EndsLoop)
 		case condition == "err != nil" && !endsFunction(node.Body):
 			w.insert(node.Pos(), text, "drops "+condition, Drops)
 		case w.isUsual(condition):
@@ -94,8 +101,22 @@ func (w *walk) visit(node ast.Node) bool {
 		w.below(node.Body, node.Else)
 		return false
 	case *ast.RangeStmt:
-		w.add(node.X, "range ", "")
+		if name, isVariable := node.X.(*ast.Ident); !isVariable || w.values[name.Name] != "" {
+			w.add(node.X, "range ", "")
+		}
+		outer := w.inLoop
+		w.inLoop = true
 		w.below(node.Body)
+		if last := len(node.Body.List) - 1; returnsNoError(node.Body.List) {
+			w.insert(node.Body.List[last].Pos(), w.print(node.Body.List[last]), "loop return", EndsLoop)
+		}
+		w.inLoop = outer
+		return false
+	case *ast.FuncLit:
+		outer := w.inLoop
+		w.inLoop = false
+		w.below(node.Body)
+		w.inLoop = outer
 		return false
 	case *ast.CaseClause:
 		for _, one := range node.List {
@@ -110,6 +131,12 @@ func (w *walk) visit(node ast.Node) bool {
 			w.expression(node.Rhs[0], "")
 		} else if len(node.Lhs) == len(node.Rhs) {
 			for n := range node.Lhs {
+				if w.values[w.print(node.Lhs[n])] != "" {
+					continue // the statements that use it have the value
+				}
+				if isPlain(node.Lhs[n]) && isPlain(node.Rhs[n]) {
+					continue // it keeps a variable of the program
+				}
 				before := len(w.all)
 				w.expression(node.Rhs[n], w.print(node.Lhs[n])+" "+node.Tok.String()+" ")
 				if len(w.all) == before+1 {
@@ -170,7 +197,7 @@ func (w *walk) functions(node ast.Node) {
 	ast.Inspect(node, func(n ast.Node) bool {
 		f, ok := n.(*ast.FuncLit)
 		if ok {
-			w.below(f.Body)
+			w.visit(f)
 		}
 		return !ok
 	})
@@ -228,16 +255,25 @@ func (w *walk) addAt(at token.Pos, text string, kind Kind) {
 // insert adds a statement. A program chooses the names of its variables and packages, so the key has their types and
 // paths.
 func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
+	key = w.expand(key)
 	for _, same := range equivalents {
 		key = same.form.ReplaceAllString(key, same.key)
 	}
 	key = chosen.ReplaceAllStringFunc(key, func(name string) string {
-		if strings.HasPrefix(name, ".") {
-			return name // of a field or a method
+		if name[0] == '.' || name[0] == '"' {
+			return name
 		}
 		return cmp.Or(w.types[name], w.imports[name], name)
 	})
-	w.all = append(w.all, statement{file: w.file, line: w.set.Position(at).Line, text: text, key: key, kind: kind})
+	if get := filled.FindStringSubmatch(text); kind == "" && get != nil && w.unread[get[1]] {
+		kind = Unread
+	}
+	w.all = append(w.all, statement{w.file, w.set.Position(at).Line, w.expand(text), key, kind})
+}
+
+// expand writes the values of variables that only name a value.
+func (w *walk) expand(text string) string {
+	return chosen.ReplaceAllStringFunc(text, func(name string) string { return cmp.Or(w.values[name], name) })
 }
 
 // equivalents are conditions that have several forms.
@@ -251,8 +287,8 @@ var equivalents = []struct {
 	{regexp.MustCompile(`!(\w+)\.IsNotFound\(err\)`), "$1.IsNotFound(err)"}, // the block says what it means
 }
 
-// chosen matches a name, with a dot before it when it is that of a field.
-var chosen = regexp.MustCompile(`\.?\b[a-zA-Z]\w*\b`)
+// chosen matches a name, with a dot before it when it is that of a field or a method; or a whole text in quotes.
+var chosen = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\.?\b[a-zA-Z]\w*\b`)
 
 // notName matches a character that a name cannot have: a type is one name in a key.
 var notName = regexp.MustCompile(`\W`)
@@ -319,6 +355,137 @@ func (w *walk) typesOf(f *ast.FuncDecl) map[string]string {
 	return types
 }
 
+// filled matches a Get, and the variable that it fills.
+var filled = regexp.MustCompile(`\.Get\(.*, (\w+)\)$`)
+
+// unreadOf returns the variables of a function that are new objects or copies, and that nothing but one call of Get uses.
+func unreadOf(f *ast.FuncDecl) map[string]bool {
+	isNew, uses, ofGet := map[string]bool{}, map[string]int{}, map[string]int{}
+	count := func(node ast.Node, in map[string]int) {
+		ast.Inspect(node, func(n ast.Node) bool {
+			if name, ok := n.(*ast.Ident); ok {
+				in[name.Name]++
+			}
+			return true
+		})
+	}
+	count(f, uses)
+	ast.Inspect(f, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.AssignStmt:
+			for n, left := range node.Lhs {
+				if name, ok := left.(*ast.Ident); ok && node.Tok == token.DEFINE && len(node.Lhs) == len(node.Rhs) {
+					address, isAddress := node.Rhs[n].(*ast.UnaryExpr)
+					isNew[name.Name] = isAddress && address.Op == token.AND || isCopy(node.Rhs[n])
+				}
+			}
+		case *ast.CallExpr:
+			if selector, ok := node.Fun.(*ast.SelectorExpr); ok && selector.Sel.Name == "Get" {
+				count(node, ofGet)
+			}
+		}
+		return true
+	})
+	unread := map[string]bool{}
+	for name := range isNew {
+		unread[name] = isNew[name] && ofGet[name] > 0 && uses[name] == ofGet[name]+1
+	}
+	return unread
+}
+
+// isCopy reports whether an expression is a copy of an object, perhaps as another type.
+func isCopy(e ast.Expr) bool {
+	if as, ok := e.(*ast.TypeAssertExpr); ok {
+		e = as.X
+	}
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && strings.HasPrefix(selector.Sel.Name, "DeepCopy")
+}
+
+// isPlain reports whether an expression has no field and no call.
+func isPlain(e ast.Expr) bool {
+	plain := true
+	ast.Inspect(e, func(node ast.Node) bool {
+		switch node.(type) {
+		case *ast.SelectorExpr, *ast.CallExpr, *ast.CompositeLit:
+			plain = false
+		}
+		return plain
+	})
+	return plain
+}
+
+// valuesOf returns the values of a function's variables that are set once, and name the result of a call or a list. A copy, an
+// answer of the API server, and what differs at each call are no names: their moment matters.
+func (w *walk) valuesOf(f *ast.FuncDecl) map[string]string {
+	values, count := map[string]string{}, map[string]int{}
+	changes := func(all ...ast.Expr) {
+		for _, e := range all {
+			if name, ok := e.(*ast.Ident); ok {
+				count[name.Name]++
+			}
+		}
+	}
+	ast.Inspect(f, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.Field:
+			for _, name := range node.Names {
+				changes(name)
+			}
+		case *ast.AssignStmt:
+			changes(node.Lhs...)
+		case *ast.RangeStmt:
+			changes(node.Key, node.Value)
+		case *ast.IncDecStmt:
+			changes(node.X)
+		case *ast.UnaryExpr:
+			if node.Op == token.AND {
+				changes(node.X)
+			}
+		}
+		return true
+	})
+	outer := w.values
+	w.values = values
+	ast.Inspect(f, func(node ast.Node) bool {
+		assign, ok := node.(*ast.AssignStmt)
+		if !ok || assign.Tok != token.DEFINE || len(assign.Lhs) != len(assign.Rhs) {
+			return true
+		}
+		for n, left := range assign.Lhs {
+			if name, ok := left.(*ast.Ident); ok && count[name.Name] == 1 && w.isValue(assign.Rhs[n]) {
+				values[name.Name] = w.expand(w.print(assign.Rhs[n]))
+			}
+		}
+		return true
+	})
+	w.values = outer
+	return values
+}
+
+// moment matches a call whose result depends on when it is made, and a builder, whose calls are statements.
+var moment = regexp.MustCompile(`\bctx\b|\.DeepCopy|\btime\.|\brand\.|\.Now\(|MergeFrom|NewControllerManagedBy|\bfunc\(`)
+
+func (w *walk) isValue(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.CallExpr:
+		return !moment.MatchString(w.print(e))
+	case *ast.IndexExpr:
+		return w.isValue(e.X)
+	case *ast.TypeAssertExpr:
+		return w.isValue(e.X)
+	case *ast.CompositeLit:
+		_, isList := e.Type.(*ast.ArrayType)
+		_, isOther := e.Type.(*ast.SelectorExpr) // as a NamespacedName; a literal of an object has an &
+		return (isList || isOther) && !moment.MatchString(w.print(e))
+	}
+	return false
+}
+
 // isUsual reports whether a statement is in each program: it hands an error on, logs, or calls a function of the program.
 func (w *walk) isUsual(text string) bool {
 	switch text {
@@ -334,13 +501,13 @@ func (w *walk) isUsual(text string) bool {
 		strings.HasPrefix(text, "log.") || strings.HasPrefix(text, "klog.") || strings.HasPrefix(text, "logger.")
 }
 
-// print returns a node in one line, without the bodies of functions.
+// print returns a node in one line, without the bodies of functions, but for those that only return a value.
 func (w *walk) print(node ast.Node) string {
 	var bodies []*ast.BlockStmt
 	var lists [][]ast.Stmt
 	ast.Inspect(node, func(n ast.Node) bool {
 		f, ok := n.(*ast.FuncLit)
-		if ok {
+		if ok && !returnsValue(f.Body.List) {
 			bodies, lists = append(bodies, f.Body), append(lists, f.Body.List)
 			f.Body.List = nil
 		}
@@ -354,10 +521,32 @@ func (w *walk) print(node ast.Node) string {
 	return strings.Join(strings.Fields(text.String()), " ")
 }
 
+// returnsValue reports whether a block only returns true, false or a variable.
+func returnsValue(block []ast.Stmt) bool {
+	if len(block) != 1 {
+		return false
+	}
+	end, ok := block[0].(*ast.ReturnStmt)
+	return ok && len(end.Results) == 1 && isPlain(end.Results[0])
+}
+
 // handsOnError reports whether only an error is assigned.
 func handsOnError(left []ast.Expr) bool {
 	name, ok := left[0].(*ast.Ident)
 	return ok && len(left) == 1 && name.Name == "err"
+}
+
+// returnsNoError reports whether a block ends with a return whose results have no error.
+func returnsNoError(block []ast.Stmt) bool {
+	if len(block) == 0 {
+		return false
+	}
+	end, ok := block[len(block)-1].(*ast.ReturnStmt)
+	return ok && !slices.ContainsFunc(end.Results, func(result ast.Expr) bool {
+		name, isName := result.(*ast.Ident)
+		_, isLiteral := result.(*ast.CompositeLit)
+		return !isLiteral && (!isName || name.Name != "nil")
+	})
 }
 
 // endsFunction reports whether a block ends with a return.

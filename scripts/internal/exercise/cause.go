@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,24 +22,10 @@ type Cause struct {
 
 // place returns the line of the card that names the first place.
 func (c Cause) place() (lines []CardLine) {
-	if some := c.places(); len(some) > 0 {
+	if some := ownOf(shown(c.Differs)); len(some) > 0 {
 		lines = append(lines, CardLine{translation.Mark("Look at"), some[0].Place() + ": " + beginningOf(some[0].Statement)})
 	}
 	return lines
-}
-
-// places returns the statements of the reader that may explain a failure: first the one that the known wrong answer has.
-func (c Cause) places() []difference.Difference {
-	some := ownOf(shown(c.Differs))
-	if c.Wrong.Source == "" {
-		return some
-	}
-	has := regexp.MustCompile(c.Wrong.Source)
-	at := slices.IndexFunc(some, func(d difference.Difference) bool { return has.MatchString(d.Statement) })
-	if at > 0 {
-		some[0], some[at] = some[at], some[0]
-	}
-	return some
 }
 
 // beginningOf returns the beginning of a long statement.
@@ -90,10 +77,14 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	if len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
 		all = nil
 	}
+	about := kindsAndTypes(failure)
+	slices.SortStableFunc(all, func(a, b difference.Difference) int {
+		return cmp.Compare(len(common(about, b.Statement)), len(common(about, a.Statement)))
+	})
 	known := e.Recognise(failure, source(mine))
 	for _, w := range known {
 		if same, _ := e.compare(w, all, solution); same || len(all) == 0 && !w.Guess {
-			return Cause{w, all, true}
+			return Cause{w, w.shows(all, about), true}
 		}
 	}
 	if byStatement.Name != "" {
@@ -101,10 +92,37 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	}
 	for _, w := range known {
 		if _, refuted := e.compare(w, all, solution); !refuted {
-			return Cause{Wrong: w, Differs: all}
+			return Cause{Wrong: w, Differs: w.shows(all, about)}
 		}
 	}
 	return Cause{Differs: all}
+}
+
+// kindsAndTypes returns the names with a capital letter in a text: kinds, types, functions, and what a program has for them.
+func kindsAndTypes(text string) []string {
+	return regexp.MustCompile(`\b[A-Z]\w{3,}`).FindAllString(text, -1)
+}
+
+// common returns the names that are in a statement, too. A statement that has names of the failure is likely to cause it.
+func common(names []string, statement string) []string {
+	return slices.DeleteFunc(kindsAndTypes(statement), func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// shows returns the differences that show a wrong answer: those with its source, or of many those with names of the failure.
+// When there are none, it returns all.
+func (w Wrong) shows(all []difference.Difference, about []string) []difference.Difference {
+	has := regexp.MustCompile(w.Source)
+	isOther := func(d difference.Difference) bool { return !has.MatchString(d.Statement) }
+	if w.Source == "" {
+		if len(ownOf(all)) == 1 {
+			return all
+		}
+		isOther = func(d difference.Difference) bool { return len(common(about, d.Statement)) == 0 }
+	}
+	if some := slices.DeleteFunc(slices.Clone(all), isOther); len(some) > 0 {
+		return some
+	}
+	return all
 }
 
 // shownBy returns the mistake that a statement of the reader shows, and the statements that show it. The program has more of
@@ -156,25 +174,30 @@ func (e Exercise) compare(w Wrong, all []difference.Difference, solution map[str
 	return false, refuted
 }
 
-// shown returns the differences that a hint shows: first those that end the work early, then the others for which the
-// solution has nothing. A program that lacks much is not finished: what it lacks is the exercise.
+// shown returns the differences that a hint shows: those that end a loop early, or else first those that end a function
+// early, then the others for which the solution has nothing. A program that lacks much is not finished: what it lacks is the
+// exercise.
 func shown(all []difference.Difference) []difference.Difference {
 	const most = 4
 	own := ownOf(all)
 	if lacks := len(all) - len(own); lacks <= most {
 		own = all
 	}
+	endsNoLoop := func(d difference.Difference) bool { return d.Kind != difference.EndsLoop }
+	if ends := slices.DeleteFunc(slices.Clone(own), endsNoLoop); len(ends) > 0 {
+		return ends
+	}
 	own = slices.Clone(own)
 	rank := func(d difference.Difference) int {
 		switch {
 		case d.Line == 0:
 			return 3
-		case d.Other != "" && d.Kind != difference.Before:
-			return 2
-		case d.Kind == "":
+		case d.Kind != "" && d.Kind != difference.Unread:
+			return 0
+		case d.Other == "":
 			return 1
 		}
-		return 0
+		return 2
 	}
 	slices.SortStableFunc(own, func(a, b difference.Difference) int { return rank(a) - rank(b) })
 	own = slices.CompactFunc(own, func(a, b difference.Difference) bool { return a.Line > 0 && a.Line == b.Line })
@@ -209,6 +232,10 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 			lines = append(lines, e.Sayf("The solution also has this, and your program does not:"), code(d.Other))
 		case d.Kind == difference.Before:
 			lines = append(lines, e.Sayf("The solution does this before it:"), code(d.Other))
+		case d.Kind == difference.EndsLoop:
+			lines = append(lines, e.Sayf("It ends the loop: what comes later in the list is not done."))
+		case d.Kind == difference.Unread:
+			lines = append(lines, e.Sayf("Nothing in your program uses what it reads here."))
 		case d.Kind == difference.Drops:
 			lines = append(lines, e.Sayf("The solution returns the error: then the work is tried again."))
 		case d.Other == "" && d.Mine != d.Statement:
@@ -218,7 +245,7 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 		case d.Other != "":
 			lines = append(lines, e.Sayf("The solution has this in its place:"), code(d.Other))
 		case d.Kind == difference.Ends:
-			lines = append(lines, e.Sayf("The solution has no such condition: where it is true, the rest of the function is not done."))
+			lines = append(lines, e.Sayf("The solution has no such condition. When it is true, your function returns and does nothing more."))
 		default:
 			lines = append(lines, e.Sayf("The solution has no such statement."))
 		}

@@ -43,7 +43,7 @@ func (c Course) Places(e Exercise, s State, text string) (all []Place) {
 	if cause.Wrong.Source != "" && len(at) == 1 { // with several, it is not certain which one is meant
 		return []Place{{Line: 1 + strings.Count(text[:at[0][0]], "\n")}}
 	}
-	if some := cause.places(); len(some) > 0 && some[0].File == e.File {
+	if some := ownOf(shown(cause.Differs)); len(some) > 0 && some[0].File == e.File {
 		return []Place{{Line: some[0].Line}}
 	}
 	return nil

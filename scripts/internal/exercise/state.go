@@ -262,14 +262,14 @@ func (c Course) First(e Exercise) (map[string][]byte, error) {
 	return c.Files(e, e.Starter)
 }
 
-// GoOn makes an exercise the current exercise, and records that the files in its folder belong to it.
+// GoOn makes an exercise the current exercise, and records that the files in its folder belong to it. The hints begin anew.
 func (c Course) GoOn(e Exercise) error {
 	s, err := c.State()
 	if err != nil {
 		return err
 	}
 	s.Take(e)
-	s.Begun[e.folder()] = e.ID
+	s.Hints, s.Begun[e.folder()] = 0, e.ID
 	return c.SetState(s)
 }
 

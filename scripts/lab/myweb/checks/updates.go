@@ -19,17 +19,17 @@ func pageRolls(t *suite.T) {
 	old, h := uids(podsOf(t, web)), t.Follow()
 	t.SetPage("web", "<h1>Changed</h1>")
 	web = t.Completed("web")
-	after := t.Children(web)
-	for _, p := range podsOf(t, web) { // without waiting: completed describes the current state
-		if slices.Contains(old, p.UID) {
-			t.Errorf("expected new pods alone; but it is completed, and pod %s still has the old page", p.Name)
-		}
+	after, pods := t.Children(web), podsOf(t, web) // without waiting: completed describes the current state
+	if reflect.DeepEqual(before.Deployment.Spec.Template, after.Deployment.Spec.Template) {
+		t.Errorf("expected another pod template; but it did not change with the page")
 	}
 	if page := after.ConfigMap.Data["index.html"]; page != "<h1>Changed</h1>" {
 		t.Errorf("expected the changed page in index.html; but it has %q", page)
 	}
-	if reflect.DeepEqual(before.Deployment.Spec.Template, after.Deployment.Spec.Template) {
-		t.Errorf("expected another pod template; but it did not change with the page")
+	for _, p := range pods {
+		if slices.Contains(old, p.UID) {
+			t.Errorf("expected that all pods are new; but it is completed, and pod %s still has the old page", p.Name)
+		}
 	}
 	t.SameChildren(before, after)
 	t.AwaitQuiet(quiet)
@@ -77,7 +77,7 @@ func imageChanged(t *suite.T) {
 			}
 			for _, p := range podsOf(t, web) {
 				if !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Image == next }) {
-					t.Errorf("expected new pods alone; but it is completed, and pod %s has the old image", p.Name)
+					t.Errorf("expected that all pods are new; but it is completed, and pod %s has the old image", p.Name)
 				}
 			}
 		})

@@ -97,8 +97,8 @@ func (t *T) survey() {
 		o.found.did, o.found.reaction = t.act.text, t.reactionTo(t.act)
 		o.finding = "the program does not write status"
 		if attempts > 0 {
-			o.finding = fmt.Sprintf("the program writes a status in which a MyWeb that is served is not completed for its "+
-				"observedGeneration: %v", web.Status)
+			o.finding = fmt.Sprintf("the MyWeb is served, and the status that the program writes does not say so: "+
+				"generation=%d %v", web.Generation, web.Status)
 			if c, err := t.children("web"); err == nil {
 				o.finding += fmt.Sprintf(", and the Deployment has readyReplicas=%d", c.Deployment.Status.ReadyReplicas)
 			}

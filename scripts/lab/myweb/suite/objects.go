@@ -87,8 +87,17 @@ func (t *T) EditBy(resource, name string, operations any) {
 	t.edit(resource, name, types.JSONPatchType, JSON(operations))
 }
 
+// shortened returns the beginning of a long patch.
+func shortened(patch string) string {
+	const most = 100
+	if letters := []rune(patch); len(letters) > most {
+		return string(letters[:most]) + "…"
+	}
+	return patch
+}
+
 func (t *T) edit(resource, name string, how types.PatchType, patch string) {
-	text := fmt.Sprintf("a user changed %s %s by %.100s", KindOf[resource], name, patch)
+	text := fmt.Sprintf("a user changed %s %s by %s", KindOf[resource], name, shortened(patch))
 	_, err := t.asUser(text, wire.Patch, resource, name, func() (*unstructured.Unstructured, error) {
 		return t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
 	})
@@ -117,8 +126,8 @@ func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
 	t.Must(err, "delete "+resource+" "+name)
 }
 
-// unowned says which owner a child lacks, or that its owner reference names another kind. An operator that watches its children by their controller does not react to
-// the deletion of such a child.
+// unowned says which owner a child lacks, or that its owner reference names another kind. An operator that watches its
+// children by their controller does not react to the deletion of such a child.
 func (t *T) unowned(resource, name string) string {
 	child, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
 	if err != nil || resource == Resource {
@@ -142,10 +151,11 @@ func (t *T) AwaitGone(resource, name string, within time.Duration) {
 	t.Eventually(resource+" "+name+" is gone", within, t.isGone(resource, name))
 }
 
-// isGone returns an error unless an object is gone. When finalizers keep the deleted MyWeb of the object, it names them.
+// isGone returns an error unless an object is gone. It says what keeps a child: the finalizers of its deleted MyWeb, or that
+// no owner reference leads the garbage collector to it.
 func (t *T) isGone(resource, name string) func() error {
 	return func() error {
-		_, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+		o, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil
@@ -154,6 +164,9 @@ func (t *T) isGone(resource, name string) func() error {
 		}
 		if web, err := t.Get(name); err == nil && web.DeletionTimestamp != nil && len(web.Finalizers) > 0 {
 			return fmt.Errorf("it is there, and its deleted MyWeb has the finalizers %s", strings.Join(web.Finalizers, ", "))
+		}
+		if resource != Resource && len(o.GetOwnerReferences()) == 0 {
+			return errors.New("it is there, and it has no owner reference")
 		}
 		return errors.New("it is there")
 	}

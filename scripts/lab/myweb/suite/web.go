@@ -152,7 +152,7 @@ func asWeb(u *unstructured.Unstructured) (*Web, error) {
 
 // Patch changes a MyWeb by a JSON merge patch, such as {"spec":{"replicas":2}}.
 func (t *T) Patch(name, patch string) *Web {
-	u, err := t.asUser(fmt.Sprintf("a user changed MyWeb %s by %.100s", name, patch), wire.Patch, Resource, name,
+	u, err := t.asUser(fmt.Sprintf("a user changed MyWeb %s by %s", name, shortened(patch)), wire.Patch, Resource, name,
 		func() (*unstructured.Unstructured, error) {
 			return t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		})
@@ -164,7 +164,7 @@ func (t *T) Patch(name, patch string) *Web {
 
 // Falsify writes a status, as any client with the permission can.
 func (t *T) Falsify(name, patch string) {
-	text := fmt.Sprintf("another client wrote the status of MyWeb %s: %.100s", name, patch)
+	text := fmt.Sprintf("another client wrote the status of MyWeb %s: %s", name, shortened(patch))
 	_, err := t.asUser(text, wire.Patch, StatusResource, name, func() (*unstructured.Unstructured, error) {
 		return t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	})
