@@ -65,9 +65,8 @@ func drift(r *run) error {
 		untried, fields = untried+left, fields+of
 		return f, err
 	}
-	// After the children, a label is added and a status is removed.
-	whole, checks := r.deadline, 2*len(r.owns())+2
-	defer func() { r.deadline = whole }()
+	const others = 3 // a label, a status, an autoscaler
+	whole, checks := r.deadline, 2*len(r.owns())+others
 	for _, part := range []struct {
 		name, what string
 		do         func(c child) (Finding, error)
@@ -88,6 +87,7 @@ func drift(r *run) error {
 		}
 		r.leftOut(part.what, left, len(r.owns()))
 	}
+	r.deadline = whole
 	r.leftOut("fields of the changed children", untried, fields)
 	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
 		children := slices.Concat(slices.Collect(maps.Values(r.lost))...)
