@@ -18,6 +18,8 @@ type Baseline struct {
 type Acceptance struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
+	// Sometimes means that the finding does not fail in each run.
+	Sometimes bool `json:"sometimes,omitempty"`
 }
 
 // ReadBaseline reads a file of accepted findings.
@@ -38,13 +40,16 @@ func ReadBaseline(file string) (b Baseline, err error) {
 	return b, nil
 }
 
-// Accept marks the failures that a baseline lists, and notes the entries of the baseline that no longer fail. When an
-// experiment skipped a part, a finding may only be missing.
+// Accept marks the failures that a baseline lists, and notes the entries of the baseline that should fail and did not.
+// When an experiment skipped a part, a finding may only be missing.
 func (r *Report) Accept(b Baseline) {
 	for _, a := range b.Accepted {
 		at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.ID == a.ID })
 		if at >= 0 && r.Findings[at].Verdict == Failed {
 			r.Findings[at].Accepted = a.Reason
+			continue
+		}
+		if a.Sometimes {
 			continue
 		}
 		experiment, _, _ := strings.Cut(a.ID, "/")

@@ -59,13 +59,19 @@ func drift(r *run) error {
 	deleteChild := func(c child) (Finding, error) {
 		return r.try(func(t *trial) (Finding, error) { return t.deleteChild(c) })
 	}
-	whole, checks := r.deadline, 2*len(r.owns())
-	defer func() { r.deadline = whole }()
+	untried, fields := 0, 0
+	changeFields := func(c child) (Finding, error) {
+		f, left, of, err := r.changeFields(c)
+		untried, fields = untried+left, fields+of
+		return f, err
+	}
+	const others = 3 // a label, a status, an autoscaler
+	whole, checks := r.deadline, 2*len(r.owns())+others
 	for _, part := range []struct {
 		name, what string
 		do         func(c child) (Finding, error)
 	}{{"a deleted %s comes back", "deleted children", deleteChild},
-		{"changed fields of %s are restored", "changed children", r.changeFields}} {
+		{"changed fields of %s are restored", "changed children", changeFields}} {
 		left := 0
 		for n, c := range byKind(r.owns()) {
 			if r.deadline = whole; n >= alwaysTried && r.late() {
@@ -81,6 +87,8 @@ func drift(r *run) error {
 		}
 		r.leftOut(part.what, left, len(r.owns()))
 	}
+	r.deadline = whole
+	r.leftOut("fields of the changed children", untried, fields)
 	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
 		children := slices.Concat(slices.Collect(maps.Values(r.lost))...)
 		slices.Sort(children)
@@ -201,24 +209,35 @@ var errOld = errors.New("it is still the old one")
 const perSample = 3
 
 // changeFields changes the fields that the operator sets, some of them in each of several samples. It changes a field
-// that stayed changed again in steady state, because a rate limiter may only have delayed the operator.
-func (r *run) changeFields(c child) (Finding, error) {
+// that stayed changed again in steady state, because a rate limiter may only have delayed the operator. It also returns
+// how many fields the time did not suffice for, and of how many.
+func (r *run) changeFields(c child) (f Finding, left, of int, err error) {
 	if err := r.ensureRunning(r.ctx); err != nil {
-		return Finding{}, err
+		return f, 0, 0, err
 	}
-	all := r.changeAll(c, spread(r.fields[c], r.mostFields()))
+	chosen := spread(r.fields[c], r.mostFields())
+	all := r.changeAll(c, chosen)
 	if all.err != nil && len(all.kept) == 0 {
-		return Finding{}, all.err
+		return f, 0, 0, all.err
 	}
+	left = len(chosen) - all.changed - all.fixed
 	alone, err := r.changeAgain(c, all.kept)
 	if err != nil {
-		return Finding{}, err
+		return f, 0, 0, err
 	}
-	kept := alone.kept
-	all.slowest = max(all.slowest, alone.slowest)
+	all.changed -= alone.left
+	return r.judgeFields(c, all, alone), left + alone.left, len(chosen), nil
+}
+
+// judgeFields is the finding about the fields of a child. Those that stayed changed were changed once more, alone.
+func (r *run) judgeFields(c child, all, alone changes) Finding {
+	kept, slowest := alone.kept, max(all.slowest, alone.slowest)
 	note := ""
-	if left := len(r.fields[c]) - all.changed - all.fixed; left > 0 {
+	if left := len(r.fields[c]) - all.changed - all.fixed - alone.left; left > 0 {
 		note = fmt.Sprintf("; %d were not tried", left)
+	}
+	if alone.left > 0 {
+		note += fmt.Sprintf("; the time was over before %d that stayed changed at first were changed alone", alone.left)
 	}
 	if all.fixed > 0 {
 		note += fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
@@ -226,15 +245,14 @@ func (r *run) changeFields(c child) (Finding, error) {
 	switch {
 	case len(kept) > 0:
 		return failed("%d of %d fields that it sets stayed changed for %v: %s%s", len(kept), all.changed,
-			r.untilResync(r.patience(), time.Hour), namesOf(kept), note).with(said(kept)...), nil
+			r.untilResync(r.patience(), time.Hour), namesOf(kept), note).with(said(kept)...)
 	case all.changed == 0:
-		return skipped("no field was changed%s", note), nil
+		return skipped("no field was changed%s", note)
 	case alone.later > 0:
-		return late("%d fields were restored; of these %d only after %.0f s%s", all.changed, alone.later,
-			alone.slowest.Seconds(), note), nil
+		return late("%d fields were restored; of these %d only after %.0f s%s", all.changed, alone.later, slowest.Seconds(), note)
 	}
 	return passed("%d fields were restored, the slowest after %.1f s, at the cost of %d writes%s",
-		all.changed, all.slowest.Seconds(), all.writes, note), nil
+		all.changed, slowest.Seconds(), all.writes, note)
 }
 
 // leastFields is how many fields of a child are changed even when the time is over.
@@ -257,7 +275,7 @@ func (r *run) changeAll(c child, fields []path) (all changes) {
 	var mu sync.Mutex
 	slots, running := make(chan struct{}, at), sync.WaitGroup{}
 	for chunk := range slices.Chunk(lastMetadata(fields), perSample) {
-		if r.ctx.Err() != nil || tried >= leastFields && r.late() {
+		if r.ctx.Err() != nil || tried >= min(leastFields, at*perSample) && r.late() {
 			break // a slow operator: the results so far count
 		}
 		tried += len(chunk)
@@ -280,26 +298,31 @@ func (r *run) changeAll(c child, fields []path) (all changes) {
 	return all
 }
 
-// mostAgain is how many of the fields that stayed changed are changed once more.
-const mostAgain = 4
-
 // changeAgain changes the first fields that stayed changed once more, each in a separate sample without other
 // changes, and waits for the operator's period. When each of them stays changed again, all fields count as
-// not restored.
+// not restored. Otherwise it changes the others until the time is over, and at least two fields.
 func (r *run) changeAgain(c child, kept []keptField) (alone changes, err error) {
-	most := mostAgain
+	least, most := 2, 4
 	switch {
 	case r.target.Fast:
-		most = 1
-	case r.late(), r.period > r.patience(): // with a period, each waits for a resync
+		least, most = 1, 1
+	case r.period > r.patience(): // each waits for a resync
 		most = 2
 	}
 	for n, k := range kept {
-		if n >= most && len(alone.kept) == n {
+		over := n >= least && r.late()
+		if (over || n >= most) && len(alone.kept) == n {
 			alone.kept = append(alone.kept, kept[n:]...)
 			return alone, nil
 		}
-		one, err := r.changeSome(c, []path{k.path}, true)
+		var one changes
+		if !over {
+			one, err = r.changeSome(c, []path{k.path}, true)
+		}
+		if over || errors.Is(err, errOver) {
+			alone.left = len(kept) - n
+			return alone, nil
+		}
 		if err != nil {
 			return alone, err
 		}
@@ -348,6 +371,7 @@ func lastMetadata(fields []path) []path {
 type changes struct {
 	changed, fixed, writes int // fixed fields cannot be changed
 	later                  int // restored after the operator's next resync
+	left                   int // stayed changed, and were not changed once more
 	kept                   []keptField
 	lost                   []string // labels without which the operator does not see the child
 	slowest                time.Duration

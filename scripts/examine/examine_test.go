@@ -347,6 +347,18 @@ func TestWhatComesLate(t *testing.T) {
 	}
 }
 
+// TestTheTimeOfDrift has an operator that restores each field only at an interval: the time suffices for some fields.
+func TestTheTimeOfDrift(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=resyncs")
+	s.Period.Duration, s.Time.Duration = 8*time.Second, 20*time.Second
+	expect(t, s, []string{"drift"}, "", []string{"fields of the changed children: ",
+		"that stayed changed at first were changed alone"})
+}
+
 // TestWorkAtIntervals has an operator that works at intervals: after a restart it writes only at the next interval.
 func TestWorkAtIntervals(t *testing.T) {
 	if os.Getenv("LONG") == "" {

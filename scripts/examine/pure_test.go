@@ -127,6 +127,34 @@ func TestVariations(t *testing.T) {
 	}
 }
 
+// TestASampleOfAScaffold has a spec with a comment and nothing else, which is null for YAML.
+func TestASampleOfAScaffold(t *testing.T) {
+	dir := t.TempDir()
+	sample, crd := filepath.Join(dir, "sample.yaml"), filepath.Join(dir, "crd.yaml")
+	for file, text := range map[string]string{
+		sample: "apiVersion: example.com/v1\nkind: Guestbook\nmetadata: {name: guestbook}\nspec:\n  # TODO(user): Add fields here\n",
+		crd: "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: guestbooks.example.com}\n" +
+			"spec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Guestbook, plural: guestbooks}\n" +
+			"  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: " +
+			"{spec: {type: object, properties: {foo: {type: string}, open: {type: boolean}}}}}}\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, err := Subject{Program: "/bin/false", CRD: crd, Sample: sample}.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, names := read.variations(usual)
+	if len(all) != 1 || all[0].String() != "spec.open becomes true" || looked(names) != "spec.foo, spec.open" {
+		t.Fatalf("%v of %s", all, looked(names))
+	}
+	if u, err := all[0].in(read.sample); err != nil || text(u.Object["spec"]) != `{"open":true}` {
+		t.Errorf("%v, %v", u, err)
+	}
+}
+
 // TestVariationsOutsideSpec has a custom resource with fields at its root, and objects of built-in kinds.
 func TestVariationsOutsideSpec(t *testing.T) {
 	const root = "properties: {apiVersion: {type: string}, status: {type: object}, metadata: {type: object}, " +

@@ -71,12 +71,13 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 		}
 	}
 	write("accepted:\n- {id: drift/known, reason: on purpose}\n- {id: drift/healed, reason: once}\n" +
-		"- {id: drift/gone, reason: once}\n- {id: crash/not-tried, reason: later}\n")
+		"- {id: drift/gone, reason: once}\n- {id: crash/not-tried, reason: later}\n" +
+		"- {id: drift/rare, reason: a race, sometimes: true}\n- {id: drift/rare-now, reason: a race, sometimes: true}\n")
 	b, err := ReadBaseline(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := reportOf(map[string]Verdict{"known": Failed, "new": Failed, "healed": Passed})
+	r := reportOf(map[string]Verdict{"known": Failed, "new": Failed, "healed": Passed, "rare": Passed, "rare now": Failed})
 	r.Accept(b)
 	if diff := cmp.Diff([]string{"drift/healed", "drift/gone"}, r.Gone); diff != "" {
 		t.Error(diff)
@@ -86,8 +87,12 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 		t.Errorf("gone, though a part was skipped: %q", cut.Gone)
 	}
 	if got := r.Failed("any"); !slices.Equal(got, []string{"drift/new"}) ||
-		r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
+		r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" || r.Findings[4].Accepted != "a race" {
 		t.Errorf("failed: %q, findings: %+v", got, r.Findings)
+	}
+	page, say := r.Markdown(), "accepts drift/healed, which did not fail in this run: take it off the list, or add sometimes: true."
+	if !strings.Contains(page, say) {
+		t.Errorf("the page does not say %q:\n%s", say, page)
 	}
 	for text, say := range map[string]string{
 		"accepted:\n- {id: drift/known}\n":             "accepts drift/known without a reason",

@@ -227,6 +227,9 @@ func (t *target) readSample() error {
 				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
 		default:
 			t.sample, t.servedKind = u, version
+			if spec, ok := u.Object["spec"]; ok && spec == nil {
+				u.Object["spec"] = map[string]any{} // a scaffold's spec has only a comment
+			}
 		}
 	}
 	if t.sample == nil {

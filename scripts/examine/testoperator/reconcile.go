@@ -397,7 +397,7 @@ func contains(have, want any) bool {
 func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Unstructured, failed error) error {
 	ready, reason, message := "False", "Starting", os.Getenv("SECRET")
 	deployment, err := r.get(children[1], cache.MetaObjectToName(greeting))
-	if greeting.GetNamespace() == "" {
+	if greeting.GetNamespace() == "" || r.fault == unwatching { // it does not notice that pods run
 		ready, reason = "True", "Applied"
 	} else if err == nil {
 		replicas, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas")

@@ -207,7 +207,8 @@ func written(report *examine.Report, out string) error {
 		outcome.Wrap(os.Stdout, "   ", "not tried: "+left)
 	}
 	for _, id := range report.Gone {
-		fmt.Printf("the baseline accepts %s, which no longer fails: take it off the list\n", id)
+		outcome.Wrap(os.Stdout, "", fmt.Sprintf("the baseline accepts %s, which did not fail in this run: take it off the list, "+
+			"or add sometimes: true", id))
 	}
 	return nil
 }

@@ -193,6 +193,32 @@ func TestAnUpgradeAlone(t *testing.T) {
 	}
 }
 
+// TestTwoVersions examines an operator and its older program, over whose objects all pods restart.
+func TestTwoVersions(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./...")
+	}
+	dir, config := t.TempDir(), "../../testoperator/config/"
+	for _, version := range []string{"old", "new"} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-X main.version="+version, "-o",
+			filepath.Join(dir, version), "../../testoperator")
+		if text, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	_, err := printed(t, "run", "PROGRAM="+filepath.Join(dir, "new"), "AGAINST="+filepath.Join(dir, "old"), "CRD="+config+"crd.yaml",
+		"SAMPLE="+config+"sample.yaml", "READY=Ready", "RUN=restart,upgrade", "FAST=1", "OUT="+dir, "FAIL_ON=upgrade")
+	if err == nil || !strings.Contains(err.Error(), "upgrade/the-new-program-takes-over-the-objects-of-the-old-one") {
+		t.Errorf("the upgrade did not fail: %v", err)
+	}
+	for file, text := range map[string]string{"against.md": "# new against old\n\nNo verdict changed.",
+		"against/examine.md": "# old, examined with a Greeting"} {
+		if page, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(page), text) {
+			t.Errorf("%s does not have %q, %v:\n%s", file, text, err, page)
+		}
+	}
+}
+
 func TestNoErrorShowsASecret(t *testing.T) {
 	_, printed := examined(t, "FAULT=quits")
 	withoutValue(t, "the terminal", printed)
