@@ -313,6 +313,14 @@ func (p path) isLabel() bool {
 	return len(p) == 3 && p[0].field == "metadata" && p[1].field == "labels"
 }
 
+// released reports whether the operator has removed its owner reference from a child, as a Deployment does when the labels of
+// its ReplicaSet no longer match its selector.
+func (t *trial) released(c child) bool {
+	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	isReference := func(p path) bool { return p.String() == ".metadata.ownerReferences" }
+	return err == nil && len(u.GetOwnerReferences()) == 0 && slices.ContainsFunc(t.fields[c], isReference)
+}
+
 // sees reports whether the operator restores another field of a child whose label was changed.
 func (t *trial) sees(c child) bool {
 	for _, p := range t.fields[c] {
@@ -410,6 +418,9 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 			case err == nil:
 			case again && t.awaitPeriod(begin, isBack):
 				all.later++
+			case again && p.isLabel() && t.released(c):
+				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v; the operator has released the object: it removed its owner "+
+					"reference", p, err)})
 			case again && p.isLabel() && !t.sees(c):
 				all.lost = append(all.lost, p.String())
 			default:
