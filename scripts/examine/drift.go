@@ -223,6 +223,10 @@ func (r *run) changeFields(c child) (Finding, error) {
 	if all.fixed > 0 {
 		note += fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
 	}
+	restored := all.changed - len(alone.lost)
+	if len(alone.lost) > 0 {
+		note += "; without " + strings.Join(alone.lost, " or ") + " the operator does not see it"
+	}
 	switch {
 	case len(kept) > 0:
 		return failed("%d of %d fields that it sets stayed changed for %v: %s%s", len(kept), all.changed,
@@ -230,11 +234,11 @@ func (r *run) changeFields(c child) (Finding, error) {
 	case all.changed == 0:
 		return skipped("no field was changed%s", note), nil
 	case alone.later > 0:
-		return late("%d fields were restored; of these %d only after %.0f s%s", all.changed, alone.later,
+		return late("%d fields were restored; of these %d only after %.0f s%s", restored, alone.later,
 			alone.slowest.Seconds(), note), nil
 	}
-	return passed("%d fields were restored, the slowest after %.1f s, at the cost of %d writes%s",
-		all.changed, all.slowest.Seconds(), all.writes, note), nil
+	return passed("%d fields were restored, the slowest after %.1f s, at the cost of %d writes%s", restored,
+		all.slowest.Seconds(), all.writes, note), nil
 }
 
 // leastFields is how many fields of a child are changed even when the time is over.
@@ -391,7 +395,7 @@ func said(kept []keptField) (all []string) {
 func (c *changes) add(more changes, err error) {
 	c.changed, c.fixed, c.writes = c.changed+more.changed, c.fixed+more.fixed, c.writes+more.writes
 	c.kept, c.slowest, c.err = append(c.kept, more.kept...), max(c.slowest, more.slowest), errors.Join(c.err, err)
-	c.later += more.later
+	c.later, c.lost = c.later+more.later, append(c.lost, more.lost...)
 }
 
 // changeSome changes fields one after the other, in a separate sample. When it is again, a field may come back at the
@@ -416,8 +420,10 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 			err = t.eventually(t.patience(), isBack)
 			switch {
 			case err == nil:
+				all.slowest = max(all.slowest, time.Since(begin))
 			case again && t.awaitPeriod(begin, isBack):
 				all.later++
+				all.slowest = max(all.slowest, time.Since(begin))
 			case again && p.isLabel() && t.released(c):
 				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v; the operator has released the object: it removed its owner "+
 					"reference", p, err)})
@@ -426,7 +432,6 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 			default:
 				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
 			}
-			all.slowest = max(all.slowest, time.Since(begin))
 		}
 		all.writes = len(t.writes(mark))
 		return nil
