@@ -242,6 +242,10 @@ func (r *run) judgeFields(c child, all, alone changes) Finding {
 	if all.fixed > 0 {
 		note += fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
 	}
+	restored := all.changed - len(alone.lost)
+	if len(alone.lost) > 0 {
+		note += "; without " + strings.Join(alone.lost, " or ") + " the operator does not see it"
+	}
 	switch {
 	case len(kept) > 0:
 		return failed("%d of %d fields that it sets stayed changed for %v: %s%s", len(kept), all.changed,
@@ -249,10 +253,10 @@ func (r *run) judgeFields(c child, all, alone changes) Finding {
 	case all.changed == 0:
 		return skipped("no field was changed%s", note)
 	case alone.later > 0:
-		return late("%d fields were restored; of these %d only after %.0f s%s", all.changed, alone.later, slowest.Seconds(), note)
+		return late("%d fields were restored; of these %d only after %.0f s%s", restored, alone.later, slowest.Seconds(), note)
 	}
-	return passed("%d fields were restored, the slowest after %.1f s, at the cost of %d writes%s",
-		all.changed, slowest.Seconds(), all.writes, note)
+	return passed("%d fields were restored, the slowest after %.1f s, at the cost of %d writes%s", restored,
+		slowest.Seconds(), all.writes, note)
 }
 
 // leastFields is how many fields of a child are changed even when the time is over.
@@ -336,6 +340,14 @@ func (p path) isLabel() bool {
 	return len(p) == 3 && p[0].field == "metadata" && p[1].field == "labels"
 }
 
+// released reports whether the operator has removed its owner reference from a child, as a Deployment does when the labels of
+// its ReplicaSet no longer match its selector.
+func (t *trial) released(c child) bool {
+	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	isReference := func(p path) bool { return p.String() == ".metadata.ownerReferences" }
+	return err == nil && len(u.GetOwnerReferences()) == 0 && slices.ContainsFunc(t.fields[c], isReference)
+}
+
 // sees reports whether the operator restores another field of a child whose label was changed.
 func (t *trial) sees(c child) bool {
 	for _, p := range t.fields[c] {
@@ -407,7 +419,7 @@ func said(kept []keptField) (all []string) {
 func (c *changes) add(more changes, err error) {
 	c.changed, c.fixed, c.writes = c.changed+more.changed, c.fixed+more.fixed, c.writes+more.writes
 	c.kept, c.slowest, c.err = append(c.kept, more.kept...), max(c.slowest, more.slowest), errors.Join(c.err, err)
-	c.later += more.later
+	c.later, c.lost = c.later+more.later, append(c.lost, more.lost...)
 }
 
 // changeSome changes fields one after the other, in a separate sample. When it is again, a field may come back at the
@@ -432,14 +444,18 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 			err = t.eventually(t.patience(), isBack)
 			switch {
 			case err == nil:
+				all.slowest = max(all.slowest, time.Since(begin))
 			case again && t.awaitPeriod(begin, isBack):
 				all.later++
+				all.slowest = max(all.slowest, time.Since(begin))
+			case again && p.isLabel() && t.released(c):
+				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v; the operator has released the object: it removed its owner "+
+					"reference", p, err)})
 			case again && p.isLabel() && !t.sees(c):
 				all.lost = append(all.lost, p.String())
 			default:
 				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
 			}
-			all.slowest = max(all.slowest, time.Since(begin))
 		}
 		all.writes = len(t.writes(mark))
 		return nil

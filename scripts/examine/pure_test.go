@@ -14,6 +14,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -397,6 +398,17 @@ func TestTheTimeOfATrialIsNoFailure(t *testing.T) {
 	}
 	if err := inTime(t.Context(), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestATimeoutOfTheLabIsNoFailure has an API server that is too slow for a request of the lab.
+func TestATimeoutOfTheLabIsNoFailure(t *testing.T) {
+	timeout := apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
+	if got := failedBy(fmt.Errorf("create the sample: %w", timeout)); got.Verdict != Skipped || got.Left != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := failedBy(apierrors.NewBadRequest("a webhook refuses it")); got.Verdict != Failed {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/examine/state"
@@ -67,12 +68,17 @@ type differenceError []string
 
 func (d differenceError) Error() string { return strings.Join(d, "\n") }
 
-// failedBy is the finding about an error: skipped when the time of the trial was over.
+// failedBy is the finding about an error: skipped when the time of the trial was over, or when the lab's API server had no
+// answer in time, as on a machine whose disk is full.
 func failedBy(err error) Finding {
 	var different differenceError
 	switch {
 	case errors.Is(err, errOver):
 		f := skipped("%v", errOver)
+		f.Left, f.Of = 1, 1
+		return f
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		f := skipped("the lab's own API server had no answer in time: %v", err)
 		f.Left, f.Of = 1, 1
 		return f
 	case errors.As(err, &different):

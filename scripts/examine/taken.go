@@ -81,6 +81,11 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 		return failed("the operator changed it; its owner references are now %s", text(now.GetOwnerReferences())).
 			with(lines(touched)...), nil
 	}
+	if instead, err := t.readyWithout(c); err != nil {
+		return Finding{}, err
+	} else if len(instead) > 0 {
+		return w.judge("it stayed", "the sample is ready with "+strings.Join(instead, ", ")+" instead", true, t.missing(c)), nil
+	}
 	remove()
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
@@ -94,6 +99,28 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 		return failed("it stayed; neither the status nor an event reports it; %s", back).with(where), nil
 	}
 	return passed("it stayed; %v; %s; %s", w, where, back), nil
+}
+
+// readyWithout returns the objects with which the sample gets ready instead of a child whose name is taken: an operator may
+// choose another name. There are none when the sample does not get ready.
+func (t *trial) readyWithout(c child) (instead []string, err error) {
+	owner, err := t.sample()
+	if err != nil {
+		return nil, err
+	}
+	owned, err := t.owned(t.ctx, owner.GetUID())
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range owned {
+		if ledgerName(o) == ledgerName(c) && !slices.Contains(t.children, o) {
+			instead = append(instead, o.String())
+		}
+	}
+	if len(instead) == 0 || t.await(20*time.Second) != nil {
+		return nil, nil
+	}
+	return instead, nil
 }
 
 // deletedBy judges by the operator's changes of a resource whether the operator deleted the object with a name. A

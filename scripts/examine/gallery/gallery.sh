@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds an operator of operators.tsv in out/gallery/NAME, and examines it with the settings in NAME/examine.yaml:
-#   gallery.sh NAME
+#   gallery.sh NAME [SETTING=value]...
 #   SOURCE=folder gallery.sh NAME   takes your checkout of the operator instead of its Go module
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -41,4 +41,4 @@ if [ -n "$manifests" ]; then # a kustomization: kubectl is that of the control p
   "$assets/kubectl" kustomize "$folder/$manifests" >"$out/manifest.yaml"
 fi
 go build -C "$root" -o bin/examine ./cmd/examine
-cd "$root" && exec bin/examine run FILE="$here/$name/examine.yaml"
+cd "$root" && exec bin/examine run FILE="$here/$name/examine.yaml" "${@:2}"

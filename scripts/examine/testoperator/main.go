@@ -82,6 +82,7 @@ const (
 	failsRarely     = "fails-rarely"     // as fails-on, and no reconcile is repeated
 	wrongCA         = "wrong-ca"         // the API server does not trust the certificate of its webhook
 	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
+	releases        = "releases"         // it removes its owner reference from a ConfigMap whose labels changed
 	leaves          = "leaves"           // children of an earlier spec stay
 	marksAll        = "marks-all"        // a new Greeting makes it write to the ConfigMaps of other Greetings
 	stuck           = "stuck"            // after a change of the spec its condition Updating stays True
@@ -124,6 +125,7 @@ const (
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
 	eases       = "eases"        // it restores the replicas of a Deployment three times, and then leaves them
+	renames     = "renames"      // its ConfigMap gets another name when the first one is taken
 	sweepsOwn   = "sweeps-own"   // as sweeps, with the UIDs of the children that it has read
 	visits      = "visits"       // it needs seconds to clean up a namespace that is being deleted
 	migrates    = "migrates"     // it runs a Job for each Greeting, and is ready before the Job has ended

@@ -236,6 +236,10 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 		child.SetAnnotations(map[string]string{"generation": fmt.Sprint(greeting.GetGeneration())})
 	case r.fault == shares && child.GetKind() == "ConfigMap":
 		child.SetName("shared")
+	case r.fault == renames && child.GetKind() == "ConfigMap":
+		if have, err := r.get(children[0], cache.MetaObjectToName(child)); err == nil && isForeign(have, child) {
+			child.SetName(child.GetName() + "-2")
+		}
 	case r.fault == named && child.GetKind() == "ConfigMap":
 		text, _, _ := unstructured.NestedString(child.Object, "data", "text")
 		child.SetName(text)
@@ -311,6 +315,11 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 		if err := r.mayAdopt(ctx, want); err != nil {
 			return err
 		}
+	}
+	if err == nil && r.fault == releases && gvr == children[0] && have.GetLabels()["app"] != want.GetName() {
+		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Patch(ctx, want.GetName(), types.MergePatchType,
+			[]byte(`{"metadata":{"ownerReferences":null}}`), metav1.PatchOptions{})
+		return err
 	}
 	switch {
 	case err == nil && r.fault == replaces && !reflect.DeepEqual(have.GetLabels(), want.GetLabels()):
