@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -423,6 +424,28 @@ func TestChildrenOf(t *testing.T) {
 		if got := joined((&trial{run: r, namespace: "a"}).childrenOf(test.changes)); strings.ReplaceAll(got, ",", "") != test.want {
 			t.Errorf("cluster %v: %q, want %q", cluster, got, test.want)
 		}
+	}
+}
+
+// TestCopiesWithoutAChild has samples with two children of their own, and with one that all samples share.
+func TestCopiesWithoutAChild(t *testing.T) {
+	r := &run{target: &target{sample: &unstructured.Unstructured{}}}
+	r.target.sample.SetName("x")
+	for _, name := range []string{"x", "x-peers", "shared"} {
+		r.children = append(r.children, child{GVR: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Name: name})
+	}
+	var writes []ledger.Entry
+	for n := range copies {
+		for _, name := range []string{fmt.Sprintf("x-%d", n), fmt.Sprintf("x-%d-peers", n)} {
+			writes = append(writes, ledger.Entry{Served: []int{http.StatusCreated}, Request: wire.Request{
+				Version: "v1", Resource: "services", Verb: wire.Create, Namespace: "a", Name: name}})
+		}
+	}
+	if err := r.missingOf(writes); err != nil {
+		t.Error(err)
+	}
+	if err := r.missingOf(writes[1:]); err == nil || err.Error() != "199 of 200 services exist" {
+		t.Errorf("%v, want 199 of 200", err)
 	}
 }
 
