@@ -754,3 +754,36 @@ func TestWhoDeletedAnObject(t *testing.T) {
 		}
 	}
 }
+
+// TestTheTimeOfAFindingIsRound has a period that the lab measured.
+func TestTheTimeOfAFindingIsRound(t *testing.T) {
+	r := run{period: 1359596111}
+	if got := r.untilResync(2*time.Second, time.Minute); got != 3400*time.Millisecond {
+		t.Errorf("until a resync: %v", got)
+	}
+	if got := r.afterRestart(); got != 3700*time.Millisecond {
+		t.Errorf("after a restart: %v", got)
+	}
+}
+
+// TestTheCostOfAnAddition has writes before and after an addition.
+func TestTheCostOfAnAddition(t *testing.T) {
+	added := time.Now()
+	for name, test := range map[string]struct {
+		seconds []int
+		want    Verdict
+	}{
+		"no write":                          {nil, Passed},
+		"only those of the creation":        {[]int{-9, -8}, Passed},
+		"one after the addition":            {[]int{-9, 1}, Failed},
+		"one each second, also without one": {[]int{-2, -1, 0, 1}, Skipped},
+	} {
+		var writes []ledger.Entry
+		for _, s := range test.seconds {
+			writes = append(writes, ledger.Entry{Start: added.Add(time.Duration(s) * time.Second)})
+		}
+		if got := costOfAddition(writes, added); got.Verdict != test.want {
+			t.Errorf("%s: %s, want %s", name, got.Verdict, test.want)
+		}
+	}
+}
