@@ -602,7 +602,8 @@ func TestAProcessThatIsOver(t *testing.T) {
 	}
 }
 
-// TestALongMessage has operators that report a refusal only by an event, whole or in part.
+// TestALongMessage has operators that report a refusal only by an event, whole or in part, and one that reports each
+// refusal and fails for another reason.
 func TestALongMessage(t *testing.T) {
 	if os.Getenv("LONG") == "" {
 		t.Skip("the nightly workflow runs it: LONG=1 go test .")
@@ -610,7 +611,7 @@ func TestALongMessage(t *testing.T) {
 	t.Parallel()
 	program := build(t)
 	const title = "a policy refuses configmaps/hello at length"
-	for fault, want := range map[string]Verdict{"FAULT=notes": Failed, "FAULT=notes-part": Passed} {
+	for fault, want := range map[string]Verdict{"FAULT=notes": Failed, "FAULT=notes-part": Passed, "FAULT=flaps": Passed} {
 		s := greeting(program, fault)
 		s.Fast, s.Role = false, nil // of the test operator it has no permission for events
 		ctx, cancel := context.WithCancel(t.Context())
