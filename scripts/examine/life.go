@@ -196,7 +196,9 @@ func (t *trial) record() (steps func() (text []string, records []loop.Record)) {
 }
 
 // none records the finding that there are no such requests.
-func (r *run) none(title string, wrong []ledger.Entry, what string) { r.add(title, noneOf(wrong, what)) }
+func (r *run) none(title string, wrong []ledger.Entry, what string) {
+	r.add(title, noneOf(wrong, what))
+}
 
 func noneOf(wrong []ledger.Entry, what string) Finding {
 	if len(wrong) == 0 {
