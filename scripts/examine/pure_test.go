@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
@@ -785,5 +786,15 @@ func TestTheCostOfAnAddition(t *testing.T) {
 		if got := costOfAddition(writes, added); got.Verdict != test.want {
 			t.Errorf("%s: %s, want %s", name, got.Verdict, test.want)
 		}
+	}
+}
+
+// TestABrokenLabIsNoFinding has a control plane of which no component runs.
+func TestABrokenLabIsNoFinding(t *testing.T) {
+	r := newRun(t.Context(), &target{sample: &unstructured.Unstructured{}}, Options{Progress: t.Logf})
+	r.fixture = &fixture.Fixture{Cluster: cluster.New(t.TempDir(), t.TempDir(), t.Logf)}
+	err := r.judge("a removed status comes back", func() (Finding, error) { return failed("it stayed removed"), nil })
+	if err == nil || !strings.Contains(err.Error(), "etcd does not run") || len(r.report.Findings) > 0 {
+		t.Errorf("%v, %v", err, r.report.Findings)
 	}
 }
