@@ -28,16 +28,21 @@ func admission(r *run) error {
 		return nil
 	}
 	var short Finding
+	reportsShort := false
 	all := []disturbance{
 		{"a policy refuses " + c.String(), true, func(t *trial) (_ Finding, err error) {
-			short, err = t.refused(c, (*trial).refuse, refusal)
+			short, reportsShort, err = t.refused(c, (*trial).refuse, refusal)
 			return short, err
 		}},
 		{"a policy refuses " + c.String() + " at length", false, func(t *trial) (Finding, error) {
-			if short.Verdict != Passed {
+			if !reportsShort {
 				return skipped("it does not report a short message"), nil
 			}
-			return t.refused(c, (*trial).refuseAtLength, refusal)
+			long, reports, err := t.refused(c, (*trial).refuseAtLength, refusal)
+			if err == nil && reports && short.Verdict == Failed {
+				return passed("it reports the message; the finding about a short message has the rest"), nil
+			}
+			return long, err
 		}},
 		{"a quota refuses " + c.String(), false, func(t *trial) (Finding, error) {
 			if t.target.cluster {
@@ -45,7 +50,8 @@ func admission(r *run) error {
 			} else if ledgerName(c) == t.target.what() && c.Namespace == "" {
 				return skipped("a quota for its child would refuse the sample, too"), nil
 			}
-			return t.refused(c, (*trial).limit, "exceeded quota")
+			f, _, err := t.refused(c, (*trial).limit, "exceeded quota")
+			return f, err
 		}},
 		{"its namespace is being deleted", false, (*trial).terminated},
 		{"a policy changes a field that it sets", true, nil}, // at the end, because it may take a minute
@@ -93,16 +99,17 @@ func (r *run) firstChild() (first child, ok bool) {
 // ledgerName is a child's resource as the ledger names it.
 func ledgerName(c child) string { return c.GVR.GroupResource().String() }
 
-// refused keeps the operator from creating a child, observes the operator meanwhile, and then allows the child.
+// refused keeps the operator from creating a child, observes the operator meanwhile, and then allows the child. It also
+// returns whether the operator reports the message, and recovers.
 func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) error, error),
-	message string) (Finding, error) {
+	message string) (f Finding, reported bool, err error) {
 	lift, err := set(t, c)
 	if err != nil {
-		return Finding{}, err
+		return f, false, err
 	}
 	defer func() { _ = lift(t.ctx) }()
 	if err := t.create(); err != nil {
-		return Finding{}, err
+		return f, false, err
 	}
 	met := func() error {
 		for _, e := range t.writes(0) {
@@ -113,22 +120,22 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 		return errors.New("it was never refused anything")
 	}
 	if err := t.eventually(20*time.Second, met); err != nil {
-		return skipped("%v", err), nil
+		return skipped("%v", err), false, nil
 	}
 	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
 	if err != nil {
-		return Finding{}, err
+		return f, false, err
 	}
 	reported, where, missing := t.reacts(c, func() (bool, string) { return t.reports(message) })
 	if err := lift(t.ctx); err != nil {
-		return Finding{}, err
+		return f, false, err
 	}
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
-		return t.notRecovered("1 minute after it was allowed again", mark, err), nil
+		return t.notRecovered("1 minute after it was allowed again", mark, err), false, nil
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
-	return w.judge(where, back, reported, missing), nil
+	return w.judge(where, back, reported, missing), reported, nil
 }
 
 // judge makes a finding of the observations.

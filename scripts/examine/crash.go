@@ -39,6 +39,9 @@ func crashes(r *run) error {
 			return r.ctx.Err()
 		}
 		if err != nil {
+			if err := r.labWorks(); err != nil {
+				return err
+			}
 			finding = failedBy(err)
 		}
 		if finding.Verdict == Skipped {

@@ -201,8 +201,16 @@ func (t *trial) deleteAndCreate() (Finding, error) {
 	return passed("all was gone after %.1f s, and the same name worked again", took.Seconds()), nil
 }
 
-// nothingLeft returns nil when the sample and its children are gone.
+// nothingLeft returns nil when the sample, its children and its objects outside the namespace are gone.
 func (t *trial) nothingLeft() error {
+	if err := t.childrenGone(); err != nil {
+		return err
+	}
+	return t.leftOutside()
+}
+
+// childrenGone returns nil when the sample and its children are gone.
+func (t *trial) childrenGone() error {
 	if u, err := t.sample(); err == nil {
 		return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
 	}
@@ -219,5 +227,5 @@ func (t *trial) nothingLeft() error {
 	if len(left) > 0 {
 		return fmt.Errorf("%s is left: it has no owner reference and nothing deleted it", strings.Join(left, ", "))
 	}
-	return t.leftOutside()
+	return nil
 }

@@ -32,18 +32,19 @@ func (r *run) patience() time.Duration {
 	return max(least, min(most, (2*r.slowest).Round(time.Second)))
 }
 
-// untilResync is how long the lab waits for an operator that may react at once, or at its next resync: at most most.
+// untilResync is how long the lab waits for an operator that may react at once, or at its next resync: at most most. Findings
+// name this time.
 func (r *run) untilResync(least, most time.Duration) time.Duration {
 	if r.period == 0 {
 		return least
 	}
-	return max(least, min(r.period+least, most))
+	return max(least, min(r.period+least, most)).Round(100 * time.Millisecond)
 }
 
 // afterRestart is how long the lab waits for the work of a restarted operator. An operator that works at intervals may
 // need two: it finds the samples in the first, and works in the second.
 func (r *run) afterRestart() time.Duration {
-	return max(2*time.Second, min(2*r.period+time.Second, time.Minute))
+	return max(2*time.Second, min(2*r.period+time.Second, time.Minute)).Round(100 * time.Millisecond)
 }
 
 // alwaysTried is how many children are disturbed even when the time is over: a report without any would be empty.
@@ -96,13 +97,13 @@ func drift(r *run) error {
 			failed("when a user changes %s of %s, the operator no longer sees the object: no change of it is restored",
 				strings.Join(labels, " or "), strings.Join(slices.Compact(children), ", ")))
 	}
-	var writes []ledger.Entry
+	var cost Finding
 	err := r.check("an addition by another client stays", func(t *trial) (f Finding, err error) {
-		f, writes, err = t.addLabels()
+		f, cost, err = t.addLabels()
 		return f, err
 	})
 	if err == nil && r.lastVerdict() == Passed {
-		r.none("an addition by another client causes no write", writes, "%d writes followed when a user added a label to each child")
+		r.add("an addition by another client causes no write", cost)
 	}
 	if err == nil {
 		err = r.check("a removed status comes back", (*trial).restoresStatus)
@@ -482,42 +483,55 @@ func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err er
 }
 
 // addLabels adds a label to each child, as other programs do. It does not label the sample, because many operators
-// copy its labels to the children. It also returns the writes that followed before a restart of the operator.
-func (t *trial) addLabels() (f Finding, writes []ledger.Entry, err error) {
+// copy its labels to the children. The cost is the finding about the writes that followed before a restart of the operator.
+func (t *trial) addLabels() (f, cost Finding, err error) {
 	if err := t.rest(); err != nil {
-		return f, nil, err
+		return f, cost, err
 	}
-	mark := t.fixture.Ledger.Mark()
+	mark, begin := t.fixture.Ledger.Mark(), time.Now()
 	for _, c := range t.children {
 		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"example.com/added":"yes"}}}`),
 			metav1.PatchOptions{FieldManager: somebody})
 		if err != nil {
-			return f, nil, err
+			return f, cost, err
 		}
 	}
 	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
-		return f, nil, err
+		return f, cost, err
 	}
-	writes = t.writes(mark)
+	cost = costOfAddition(t.writes(0), begin)
 	lost, err := t.unlabelled()
 	when := ""
 	if err == nil && len(lost) == 0 { // no event may have started a reconcile
 		when = " after a restart of the operator"
 		t.operator.Kill()
 		if err := t.operator.start(t.ctx); err != nil {
-			return f, nil, err
+			return f, cost, err
 		}
 		if err := fixture.Pause(t.ctx, t.afterRestart()); err != nil {
-			return f, nil, err
+			return f, cost, err
 		}
 		lost, err = t.unlabelled()
 	}
 	if len(lost) > 0 {
 		f = failed("an added label is gone from %s%s", strings.Join(lost, ", "), when).with(lines(t.writes(mark))...)
-		return f, writes, err
+		return f, cost, err
 	}
-	return passed("the added labels stayed, also after a restart of the operator"), writes, err
+	return passed("the added labels stayed, also after a restart of the operator"), cost, err
+}
+
+// costOfAddition judges the writes before and after an addition. The writes of an operator that also writes without an
+// addition show nothing.
+func costOfAddition(writes []ledger.Entry, added time.Time) Finding {
+	last := slices.IndexFunc(writes, func(e ledger.Entry) bool { return !e.Start.Before(added) })
+	if last < 0 {
+		last = len(writes)
+	}
+	if last > 0 && added.Sub(writes[last-1].Start) < restFor {
+		return skipped("the operator writes also without an addition, as the steady state shows")
+	}
+	return noneOf(writes[last:], "%d writes followed when a user added a label to each child")
 }
 
 // unlabelled are the children that no longer have the label of addLabels.

@@ -197,11 +197,14 @@ func (t *trial) record() (steps func() (text []string, records []loop.Record)) {
 
 // none records the finding that there are no such requests.
 func (r *run) none(title string, wrong []ledger.Entry, what string) {
+	r.add(title, noneOf(wrong, what))
+}
+
+func noneOf(wrong []ledger.Entry, what string) Finding {
 	if len(wrong) == 0 {
-		r.add(title, passed("none"))
-		return
+		return passed("none")
 	}
-	r.add(title, failed(what, len(wrong)).with(lines(wrong)...))
+	return failed(what, len(wrong)).with(lines(wrong)...)
 }
 
 // noneBut is none for some of all requests; the others have a reason.

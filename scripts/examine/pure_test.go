@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
@@ -466,6 +468,28 @@ func TestChildrenOf(t *testing.T) {
 	}
 }
 
+// TestCopiesWithoutAChild has samples with two children of their own, and with one that all samples share.
+func TestCopiesWithoutAChild(t *testing.T) {
+	r := &run{target: &target{sample: &unstructured.Unstructured{}}}
+	r.target.sample.SetName("x")
+	for _, name := range []string{"x", "x-peers", "shared"} {
+		r.children = append(r.children, child{GVR: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Name: name})
+	}
+	var writes []ledger.Entry
+	for n := range copies {
+		for _, name := range []string{fmt.Sprintf("x-%d", n), fmt.Sprintf("x-%d-peers", n)} {
+			writes = append(writes, ledger.Entry{Served: []int{http.StatusCreated}, Request: wire.Request{
+				Version: "v1", Resource: "services", Verb: wire.Create, Namespace: "a", Name: name}})
+		}
+	}
+	if err := r.missingOf(writes); err != nil {
+		t.Error(err)
+	}
+	if err := r.missingOf(writes[1:]); err == nil || err.Error() != "199 of 200 services exist" {
+		t.Errorf("%v, want 199 of 200", err)
+	}
+}
+
 // TestAConflictThatOthersCaused has a write that was refused after the operator's own last write, or after a change by others.
 func TestAConflictThatOthersCaused(t *testing.T) {
 	write := func(n int, version string, effect ledger.Effect) ledger.Entry {
@@ -769,5 +793,48 @@ func TestWhoDeletedAnObject(t *testing.T) {
 		if f := deletedBy(test.changes, "a"); f.Verdict != test.want {
 			t.Errorf("%s: %s: %s", name, f.Verdict, f.What)
 		}
+	}
+}
+
+// TestTheTimeOfAFindingIsRound has a period that the lab measured.
+func TestTheTimeOfAFindingIsRound(t *testing.T) {
+	r := run{period: 1359596111}
+	if got := r.untilResync(2*time.Second, time.Minute); got != 3400*time.Millisecond {
+		t.Errorf("until a resync: %v", got)
+	}
+	if got := r.afterRestart(); got != 3700*time.Millisecond {
+		t.Errorf("after a restart: %v", got)
+	}
+}
+
+// TestTheCostOfAnAddition has writes before and after an addition.
+func TestTheCostOfAnAddition(t *testing.T) {
+	added := time.Now()
+	for name, test := range map[string]struct {
+		seconds []int
+		want    Verdict
+	}{
+		"no write":                          {nil, Passed},
+		"only those of the creation":        {[]int{-9, -8}, Passed},
+		"one after the addition":            {[]int{-9, 1}, Failed},
+		"one each second, also without one": {[]int{-2, -1, 0, 1}, Skipped},
+	} {
+		var writes []ledger.Entry
+		for _, s := range test.seconds {
+			writes = append(writes, ledger.Entry{Start: added.Add(time.Duration(s) * time.Second)})
+		}
+		if got := costOfAddition(writes, added); got.Verdict != test.want {
+			t.Errorf("%s: %s, want %s", name, got.Verdict, test.want)
+		}
+	}
+}
+
+// TestABrokenLabIsNoFinding has a control plane of which no component runs.
+func TestABrokenLabIsNoFinding(t *testing.T) {
+	r := newRun(t.Context(), &target{sample: &unstructured.Unstructured{}}, Options{Progress: t.Logf})
+	r.fixture = &fixture.Fixture{Cluster: cluster.New(t.TempDir(), t.TempDir(), t.Logf)}
+	err := r.judge("a removed status comes back", func() (Finding, error) { return failed("it stayed removed"), nil })
+	if err == nil || !strings.Contains(err.Error(), "etcd does not run") || len(r.report.Findings) > 0 {
+		t.Errorf("%v, %v", err, r.report.Findings)
 	}
 }

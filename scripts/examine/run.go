@@ -290,6 +290,11 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx) // a finding of an interrupted trial is not valid
 	}
+	if err != nil || finding.Verdict == Failed {
+		if err := r.labWorks(); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		finding = failedBy(err)
 		if finding.Verdict == Failed && r.operator != nil && r.operator.ended() && r.current.id != "replicas" {
@@ -302,6 +307,18 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 		r.operator.Kill() // the next trial starts a new process, without the state of this trial
 	}
 	return r.stopped
+}
+
+// labWorks returns an error when a part of the control plane has ended, as etcd does on a full disk. A finding about the
+// operator is then not valid.
+func (r *run) labWorks() error {
+	if r.fixture == nil {
+		return nil
+	}
+	if err := r.fixture.Ended(); err != nil {
+		return fmt.Errorf("the control plane of the lab is broken: %s", shortened(err.Error(), 600))
+	}
+	return nil
 }
 
 // add records a finding.

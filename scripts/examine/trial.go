@@ -219,6 +219,9 @@ func (t *trial) serve() error {
 	return t.await(40 * time.Second)
 }
 
+// restFor is the time without a write after which a sample is at the end of the work for its creation.
+const restFor = 3 * time.Second
+
 // rest creates the sample, and waits until the namespaces of earlier trials are deleted, because an operator that watches
 // namespaces reacts to these events. It then waits until the work for the creation is over: some operators write their
 // status at intervals of seconds.
@@ -227,7 +230,7 @@ func (t *trial) rest() error {
 		return err
 	}
 	_ = t.eventually(20*time.Second, t.noRemains) // an operator may keep a namespace forever
-	if err := t.quiet(3 * time.Second); err != nil && !errors.Is(err, errRestless) {
+	if err := t.quiet(restFor); err != nil && !errors.Is(err, errRestless) {
 		return err
 	}
 	return nil

@@ -3,6 +3,7 @@ package examine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
 )
 
 // upgrade has the old program create the objects, and starts the new program over them.
@@ -157,7 +159,7 @@ func (t *trial) isIdle(mark int, last time.Time) bool {
 // costOfEach compares the cost of each copy, since a mark, with the cost of one sample.
 func (t *trial) costOfEach(mark int) Finding {
 	if err := t.quietWithin(30*time.Second, 2*time.Second); err != nil {
-		return failed("in the 30 s after all were served, %v", err)
+		return failed("in the 30 s after all were served, %v", err).with(lines(t.writes(mark))...)
 	}
 	each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
 	resident, _ := fixture.RSS(t.operator.Process().PID()) // 0 when it is unknown
@@ -251,7 +253,7 @@ func (t *trial) copied() ([]unstructured.Unstructured, error) {
 }
 
 // notServed returns the first copy that is not served, and an error as long as there is one. A copy is served when it
-// reports that it is ready, and the operator has changed an object for it.
+// reports that it is ready, and the operator has changed an object for it. All are served when no child is missing.
 func (t *trial) notServed(mark int, before string) (string, error) {
 	all, err := t.copied()
 	if err != nil {
@@ -272,9 +274,32 @@ func (t *trial) notServed(mark int, before string) (string, error) {
 		}
 	}
 	if len(waiting) == 0 {
-		return before, nil
+		return before, t.missingOf(t.writes(mark))
 	}
 	return waiting[0], fmt.Errorf("%d of %d are not served, such as %s", len(waiting), copies, waiting[0])
+}
+
+// missingOf returns an error when the operator has created fewer objects of a resource than the copies have children. A
+// child without the name of its sample may be the same for all samples, and does not count.
+func (r *run) missingOf(writes []ledger.Entry) error {
+	want, made := map[string]int{}, map[string]map[objectKey]bool{}
+	for _, c := range r.owns() {
+		if strings.Contains(c.Name, r.target.sample.GetName()) {
+			want[ledgerName(c)] += copies
+			made[ledgerName(c)] = map[objectKey]bool{}
+		}
+	}
+	for _, e := range created(writes) {
+		if objects := made[e.FullResource()]; objects != nil {
+			objects[objectKey{e.FullResource(), e.Namespace, e.Name}] = true
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(want)) {
+		if n := len(made[what]); n < want[what] {
+			return fmt.Errorf("%d of %d %s exist", n, want[what], what)
+		}
+	}
+	return nil
 }
 
 // removeCopies deletes the copies where they are not in a namespace that goes with the trial.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -20,6 +21,17 @@ func (c *Cluster) Running() (running, all int) {
 		}
 	}
 	return running, len(c.components())
+}
+
+// Ended returns an error about the first component that does not run, with the last line of its log.
+func (c *Cluster) Ended() error {
+	for _, p := range c.components() {
+		if c.pid(p.name) == 0 {
+			words := c.lastWords(p.name)
+			return fmt.Errorf("%s does not run, the last line of its log: %s", p.name, words[strings.LastIndex(words, "\n")+1:])
+		}
+	}
+	return nil
 }
 
 // Status prints the running components and the folders of the cluster. It returns an error when the cluster is missing
