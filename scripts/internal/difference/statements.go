@@ -468,7 +468,7 @@ func (w *walk) valuesOf(f *ast.FuncDecl) map[string]string {
 }
 
 // moment matches a call whose result depends on when it is made, and a builder, whose calls are statements.
-var moment = regexp.MustCompile(`\bctx\b|\.DeepCopy|\btime\.|\brand\.|\.Now\(|MergeFrom|NewControllerManagedBy|\bfunc\(`)
+var moment = regexp.MustCompile(`\bctx\b|\.DeepCopy|\btime\.|\brand\.|\.Now\(|MergeFrom|NewControllerManagedBy|NewScheme|\bfunc\(`)
 
 func (w *walk) isValue(e ast.Expr) bool {
 	switch e := e.(type) {

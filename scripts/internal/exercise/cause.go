@@ -81,7 +81,12 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	slices.SortStableFunc(all, func(a, b difference.Difference) int {
 		return cmp.Compare(len(common(about, b.Statement)), len(common(about, a.Statement)))
 	})
-	known := e.Recognise(failure, source(mine))
+	known := e.Recognise(ofFirst(failure), source(mine))
+	for _, w := range e.Recognise(failure, source(mine)) {
+		if !slices.ContainsFunc(known, func(k Wrong) bool { return k.Name == w.Name }) {
+			known = append(known, w)
+		}
+	}
 	for _, w := range known {
 		if same, _ := e.compare(w, all, solution); same || len(all) == 0 && !w.Guess {
 			return Cause{w, w.shows(all, about), true}
@@ -96,6 +101,15 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 		}
 	}
 	return Cause{Differs: all}
+}
+
+// ofFirst returns the part of a failure that is about the check that failed first: the card explains this one.
+func ofFirst(failure string) string {
+	next := regexp.MustCompile(`\n[\w-]+/[\w-]+: ` + string(outcome.Failed) + `\n`).FindStringIndex(failure)
+	if next == nil {
+		return failure
+	}
+	return failure[:next[0]]
 }
 
 // kindsAndTypes returns the names with a capital letter in a text: kinds, types, functions, and what a program has for them.
