@@ -78,8 +78,10 @@ func (t *trial) lags(p past) (Finding, error) {
 	version, err := p.make(t)
 	if errors.Is(err, errLeaves) {
 		return skipped("%v", err), nil
-	} else if err != nil {
-		return Finding{}, err
+	} else if err != nil { // nothing lags yet
+		f := skipped("before the disturbance: %v", err)
+		f.Left, f.Of = 1, 1
+		return f, nil
 	}
 	before, err := t.identities()
 	if err != nil {

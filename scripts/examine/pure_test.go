@@ -414,6 +414,14 @@ func TestATimeoutOfTheLabIsNoFailure(t *testing.T) {
 	}
 }
 
+// TestNothingLagsBeforeTheDisturbance has a sample that does not get ready, on an API server that does not lag yet.
+func TestNothingLagsBeforeTheDisturbance(t *testing.T) {
+	notReady := past{"notReady", func(*trial) (string, error) { return "", errors.New("the sample is not ready") }, true}
+	if got, err := (&trial{}).lags(notReady); err != nil || got.Verdict != Skipped || got.Left != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestMaskedPaths(t *testing.T) {
 	for path, want := range map[string]bool{
 		".metadata.generation":                                    true,
