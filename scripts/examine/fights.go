@@ -54,7 +54,7 @@ func (t *trial) restoresStatus() (Finding, error) {
 		return late("the status was back only after %.0f s", time.Since(begin).Seconds()), nil
 	}
 	how := "removed"
-	if u, err = t.sample(); err == nil && u.Object["status"] != nil {
+	if now, gone := t.sample(); gone == nil && now.Object["status"] != nil {
 		how = "incomplete"
 	}
 	return failed("the status stayed %s for %.0f s", how, time.Since(begin).Seconds()).with(strings.Split(err.Error(), "\n")...).
