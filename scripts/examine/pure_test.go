@@ -476,7 +476,7 @@ func TestChildrenOf(t *testing.T) {
 	}
 }
 
-// TestCopiesWithoutAChild has samples with two children of their own, and with one that all samples share.
+// TestCopiesWithoutAChild has samples with two separate children, and with one child that all samples share.
 func TestCopiesWithoutAChild(t *testing.T) {
 	r := &run{target: &target{sample: &unstructured.Unstructured{}}}
 	r.target.sample.SetName("x")
