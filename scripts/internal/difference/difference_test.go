@@ -66,6 +66,7 @@ func TestDifferences(t *testing.T) {
 		{"a return in a loop", "\treturn r.Create(ctx, child)", "\tfor _, c := range all {\n\t\terr := r.Create(ctx, c)\n\t\tif err == nil {\n\t\t\treturn nil\n\t\t}\n\t}\n\treturn nil",
 			"26: if err == nil | ends loop"},
 		{"a loop that returns an error", "\treturn r.Create(ctx, child)", "\tfor _, c := range all {\n\t\tif err := r.Create(ctx, c); err != nil {\n\t\t\treturn err\n\t\t}\n\t}\n\treturn nil", ""},
+		{"the name of a function in ctrl", "ctrl.SetControllerReference", "controllerutil.SetControllerReference", ""},
 		{"another name of a package", "apierrors", "errors", ""},
 		{"an error that is handed on in another way", "return r.Create(ctx, child)",
 			"if err := r.Create(ctx, child); err != nil {\n\t\treturn fmt.Errorf(\"create: %w\", err)\n\t}\n\treturn nil", ""},

@@ -283,6 +283,7 @@ var equivalents = []struct {
 }{
 	{regexp.MustCompile(`\b(\w+)\.(?:DeletionTimestamp|GetDeletionTimestamp\(\)) != nil|!(\w+)\.GetDeletionTimestamp\(\)\.IsZero\(\)`),
 		"!$1$2.DeletionTimestamp.IsZero()"},
+	{regexp.MustCompile(`\bctrl\.(SetControllerReference|CreateOrUpdate)\b`), "controllerutil.$1"}, // controller-runtime has both names
 	{regexp.MustCompile(`err != nil && !\w+\.IsNotFound\(err\)`), "client.IgnoreNotFound(err) != nil"},
 	{regexp.MustCompile(`!(\w+)\.IsNotFound\(err\)`), "$1.IsNotFound(err)"}, // the block says what it means
 }
