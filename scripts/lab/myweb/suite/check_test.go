@@ -159,17 +159,28 @@ func TestTheMomentOfTheFirstFailureIsKept(t *testing.T) {
 }
 
 // TestAnOperatorThatDoesNotStop checks that a loop of writes is found long before the limit of AwaitQuiet, and that its
-// moment is its first write.
+// moment is one of its first writes.
 func TestAnOperatorThatDoesNotStop(t *testing.T) {
 	t.Run("in a quiet time", func(t *testing.T) {
-		doesNotStop(t, mostWrites, func(t *T) { t.AwaitQuiet(10 * time.Second) })
+		doesNotStop(t, mostWrites, time.Millisecond, func(t *T) { t.AwaitQuiet(10 * time.Second) })
+	})
+	t.Run("on a slow machine", func(t *testing.T) {
+		doesNotStop(t, mostWrites, steady+100*time.Millisecond, func(t *T) {
+			t.Eventually("it has written", time.Minute, func() error {
+				if len(t.Writes(0)) < 4 {
+					return errors.New("no")
+				}
+				return nil
+			})
+			t.AwaitQuiet(steady)
+		})
 	})
 	t.Run("before an event", func(t *testing.T) {
-		doesNotStop(t, mostBefore, func(t *T) { t.Eventually("it is there", time.Minute, func() error { return errors.New("no") }) })
+		doesNotStop(t, mostBefore, time.Millisecond, func(t *T) { t.Eventually("it is there", time.Minute, func() error { return errors.New("no") }) })
 	})
 }
 
-func doesNotStop(t *testing.T, times int, wait func(*T)) {
+func doesNotStop(t *testing.T, times int, pause time.Duration, wait func(*T)) {
 	begin := time.Now()
 	o := outcomeOf(t, time.Minute, func(t *T) {
 		t.Act("a user created MyWeb web")
@@ -179,14 +190,14 @@ func doesNotStop(t *testing.T, times int, wait func(*T)) {
 				id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "mywebs", Namespace: "check", Name: "web"}, nil)
 				l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect, e.Served = 200, ledger.Moved, []int{200} })
 				l.End(id)
-				time.Sleep(time.Millisecond)
+				time.Sleep(pause)
 			}
 		}()
 		wait(t)
 	})
 	want := fmt.Sprintf("expected that the operator stops writing; but it wrote mywebs web %d times in ", times)
 	if !strings.HasPrefix(o.Reason, want) ||
-		o.At != 1 || time.Since(begin) > 20*time.Second {
+		o.At > 5 || time.Since(begin) > 25*time.Second {
 		t.Errorf("after %v, at %d: %s", time.Since(begin), o.At, o.Reason)
 	}
 }
