@@ -699,6 +699,11 @@ func TestTheLastHintSaysSo(t *testing.T) {
 	testkit.Must(t, f.Course.SetState(s))
 	do(t, ctx, chromedp.Click("#tab-exercises"))
 	says(t, ctx, hint, "That was the last hint; make solution shows a diff.")
+	s = f.fails(t, exercise.Report{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: x")})
+	s.Hints = 1
+	testkit.Must(t, f.Course.SetState(s))
+	do(t, ctx, chromedp.Click("#tab-exercises"))
+	says(t, ctx, hint, "Open work/04-x/main.go at line 4") // no other hint follows
 }
 
 // Each text of make hint stands in the panel: also that of the capstone, and after an error of the compiler.

@@ -197,7 +197,8 @@ export class Exercises {
     const parts = [verdict, ...(task.card ? [cardOf(task.card, isOld && !judged)] : [])];
     if (task.hint) {
       parts.push(element("section", { class: isOld ? "card old" : "card", "aria-label": t("The last hint") },
-        element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)), element("p", {}, ...prose(task.afterHint))));
+        element("strong", {}, t("Hint")), element("p", { class: "story" }, ...prose(task.hint)),
+        ...(task.afterHint ? [element("p", {}, ...prose(task.afterHint))] : [])));
     }
     const places = placesOf(task);
     if (places.length > 0) {
