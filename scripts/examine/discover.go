@@ -40,11 +40,7 @@ func (t *trial) discoverChildren() (children []child, err error) {
 	created := t.childrenOf(slices.DeleteFunc(slices.Clone(changes), func(e ledger.Entry) bool {
 		return !slices.Contains(e.Served, http.StatusCreated)
 	}))
-	owner, err := t.sample()
-	if err != nil {
-		return nil, err
-	}
-	owned, err := t.owned(t.ctx, owner.GetUID())
+	owned, err := t.ownedNow()
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +99,15 @@ func (t *trial) made() (all []child, err error) {
 		}
 	}
 	return all, nil
+}
+
+// ownedNow are the objects that the sample owns at this moment.
+func (t *trial) ownedNow() ([]child, error) {
+	owner, err := t.sample()
+	if err != nil {
+		return nil, err
+	}
+	return t.owned(t.ctx, owner.GetUID())
 }
 
 // owned are the namespaced objects in reach with an owner reference to the sample.

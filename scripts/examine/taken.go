@@ -104,11 +104,7 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 // readyWithout returns the objects with which the sample gets ready instead of a child whose name is taken: an operator may
 // choose another name. There are none when the sample does not get ready.
 func (t *trial) readyWithout(c child) (instead []string, err error) {
-	owner, err := t.sample()
-	if err != nil {
-		return nil, err
-	}
-	owned, err := t.owned(t.ctx, owner.GetUID())
+	owned, err := t.ownedNow()
 	if err != nil {
 		return nil, err
 	}

@@ -101,16 +101,7 @@ func (w *walk) visit(node ast.Node) bool {
 		w.below(node.Body, node.Else)
 		return false
 	case *ast.RangeStmt:
-		if name, isVariable := node.X.(*ast.Ident); !isVariable || w.values[name.Name] != "" {
-			w.add(node.X, "range ", "")
-		}
-		outer := w.inLoop
-		w.inLoop = true
-		w.below(node.Body)
-		if last := len(node.Body.List) - 1; returnsNoError(node.Body.List) {
-			w.insert(node.Body.List[last].Pos(), w.print(node.Body.List[last]), "loop return", EndsLoop)
-		}
-		w.inLoop = outer
+		w.loop(node)
 		return false
 	case *ast.FuncLit:
 		outer := w.inLoop
@@ -127,29 +118,7 @@ func (w *walk) visit(node ast.Node) bool {
 		}
 		return false
 	case *ast.AssignStmt:
-		if len(node.Rhs) == 1 && handsOnError(node.Lhs) {
-			w.expression(node.Rhs[0], "")
-		} else if len(node.Lhs) == len(node.Rhs) {
-			for n := range node.Lhs {
-				if w.values[w.print(node.Lhs[n])] != "" {
-					continue // the statements that use it have the value
-				}
-				if isPlain(node.Lhs[n]) && isPlain(node.Rhs[n]) {
-					continue // it keeps a variable of the program
-				}
-				before := len(w.all)
-				w.expression(node.Rhs[n], w.print(node.Lhs[n])+" "+node.Tok.String()+" ")
-				if len(w.all) == before+1 {
-					w.all[before].text = w.print(node)
-				}
-			}
-			if last := len(w.all) - 1; last >= 0 && strings.HasPrefix(w.all[last].text, "_ = ") {
-				w.all[last].kind = Drops
-			}
-		} else {
-			w.add(node, "", "")
-			w.functions(node)
-		}
+		w.assignment(node)
 		return false
 	case *ast.ReturnStmt:
 		for _, result := range node.Results {
@@ -168,6 +137,47 @@ func (w *walk) visit(node ast.Node) bool {
 		return false
 	}
 	return true
+}
+
+// loop adds the list of a loop, and the statements in it.
+func (w *walk) loop(node *ast.RangeStmt) {
+	if name, isVariable := node.X.(*ast.Ident); !isVariable || w.values[name.Name] != "" {
+		w.add(node.X, "range ", "")
+	}
+	outer := w.inLoop
+	w.inLoop = true
+	w.below(node.Body)
+	if last := len(node.Body.List) - 1; returnsNoError(node.Body.List) {
+		w.insert(node.Body.List[last].Pos(), w.print(node.Body.List[last]), "loop return", EndsLoop)
+	}
+	w.inLoop = outer
+}
+
+// assignment adds the values that are assigned, each as a statement.
+func (w *walk) assignment(node *ast.AssignStmt) {
+	if len(node.Rhs) == 1 && handsOnError(node.Lhs) {
+		w.expression(node.Rhs[0], "")
+	} else if len(node.Lhs) == len(node.Rhs) {
+		for n := range node.Lhs {
+			if w.values[w.print(node.Lhs[n])] != "" {
+				continue // the statements that use it have the value
+			}
+			if isPlain(node.Lhs[n]) && isPlain(node.Rhs[n]) {
+				continue // it keeps a variable of the program
+			}
+			before := len(w.all)
+			w.expression(node.Rhs[n], w.print(node.Lhs[n])+" "+node.Tok.String()+" ")
+			if len(w.all) == before+1 {
+				w.all[before].text = w.print(node)
+			}
+		}
+		if last := len(w.all) - 1; last >= 0 && strings.HasPrefix(w.all[last].text, "_ = ") {
+			w.all[last].kind = Drops
+		}
+	} else {
+		w.add(node, "", "")
+		w.functions(node)
+	}
 }
 
 // header returns a condition with the statement before it.
