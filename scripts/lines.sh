@@ -2,7 +2,8 @@
 # Prints the number of lines of the repository, by chapter and in all, beside the limits. Generated code is not counted, and
 # a file that `make sync` copies counts once: its copies, the targets in sync.yaml, do not. Packages that only tests use
 # (testenv, programtest, utils, webhooktest, testoperator, testkit) are tests. The column "around" has stages and API types,
-# "hardening" the packages around a finished operator.
+# "hardening" the packages around a finished operator. The limits are for the workshop: examine is a module that needs nothing of
+# it, and has its own line.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -40,7 +41,7 @@ git ls-files -z '*.go' '*.md' | xargs -0 wc -l | awk '
     count[p, k] += $1; total[k] += $1
     if (k == "pages" || k == "tests") next
     go[p] += $1; total["go"] += $1
-    if (p ~ /^scripts/) total["scripts"] += $1
+    if (p ~ /^scripts/) scripts += $1
   }
   END {
     split("core hardening around tests pages", kinds, " ")
@@ -51,9 +52,11 @@ git ls-files -z '*.go' '*.md' | xargs -0 wc -l | awk '
       printf row, p, count[p, "core"], count[p, "hardening"], count[p, "around"], count[p, "tests"], count[p, "pages"]
     }
     printf row, "all", total["core"], total["hardening"], total["around"], total["tests"], total["pages"]
-    printf "\nGo without tests and generated code: %d lines, at most 54000\n", total["go"]
-    printf "Go in scripts, without tests: %d lines, at most 34500; %d of them are examine\n",
-      total["scripts"], go["scripts/examine"]
-    printf "Tests: %d lines, at most 42500\n", total["tests"]
+    examine = go["scripts/examine"]
+    printf "\nGo without tests and generated code: %d lines, at most 54000\n", total["go"] - examine
+    printf "Go in scripts, without tests: %d lines, at most 34500\n", scripts - examine
+    printf "Tests: %d lines, at most 42500\n", total["tests"] - count["scripts/examine", "tests"]
+    printf "The module of examine, apart: %d lines of Go, %d of tests; with it %d and %d\n",
+      examine, count["scripts/examine", "tests"], total["go"], total["tests"]
     printf "Copies that are not counted: %d lines\n", copies_left_out
   }'

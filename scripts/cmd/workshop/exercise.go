@@ -404,7 +404,7 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 }
 
 // examine runs the check of an exercise, or of a bug.
-func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbose bool) (exercise.Report, error) {
+func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbose bool) (exercise.Judgement, error) {
 	p := checkProgress{out: os.Stdout, isTerminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	c.Judge.Waiting = p.waiting
 	if !verbose {
@@ -421,7 +421,7 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbos
 	}
 	if t.Test != nil || t.Specification != "" { // some start an API server, and some generate from the reader's types
 		if err := w.builder().Ensure(ctx, slices.Concat(tools.Local, tools.Generators)...); err != nil {
-			return exercise.Report{}, err
+			return exercise.Judgement{}, err
 		}
 	}
 	fmt.Printf("%s  %s\n", t.ID, t.Title)

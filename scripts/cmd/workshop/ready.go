@@ -161,7 +161,7 @@ func (w workshop) judgeOne(ctx context.Context) error {
 }
 
 // firstFailed returns the name of the failed check that the room sees.
-func firstFailed(r exercise.Report) string {
+func firstFailed(r exercise.Judgement) string {
 	if r.Compile != nil {
 		return "does not compile"
 	}

@@ -53,13 +53,13 @@ const (
 	Before Kind = "before"
 )
 
-// Program has files by their names.
-type Program = map[string][]byte
+// Sources has files by their names.
+type Sources = map[string][]byte
 
 // Of returns the differences of a program from a solution: first the statements of the program, in its order, then those
 // that it lacks. The statements of the starter are not the reader's work, and no difference. A program that does not compile
 // has none.
-func Of(mine, solution, starter Program) (all []Difference) {
+func Of(mine, solution, starter Sources) (all []Difference) {
 	own, others := statementsOf(mine), statementsOf(solution)
 	if len(own) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func Of(mine, solution, starter Program) (all []Difference) {
 }
 
 // Statements returns the statements of a program, in their order.
-func Statements(p Program) (all []string) {
+func Statements(p Sources) (all []string) {
 	for _, s := range statementsOf(p) {
 		all = append(all, s.text)
 	}

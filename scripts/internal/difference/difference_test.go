@@ -96,7 +96,7 @@ func TestDifferences(t *testing.T) {
 			mine = regexp.MustCompile(`\bweb\b`).ReplaceAllString(mine, "site")
 		}
 		var got []string
-		for _, d := range Of(Program{"main.go": []byte(mine)}, Program{"main.go": []byte(solution)}, nil) {
+		for _, d := range Of(Sources{"main.go": []byte(mine)}, Sources{"main.go": []byte(solution)}, nil) {
 			got = append(got, strings.TrimSpace(fmt.Sprintf("%d: %s | %s", d.Line, d.Mine, strings.TrimSpace(d.Other+" "+string(d.Kind)))))
 		}
 		if is := strings.Join(got, "\n"); is != test.want {
@@ -109,13 +109,13 @@ func TestDifferences(t *testing.T) {
 func TestTheStarterIsNoDifference(t *testing.T) {
 	starter := "package main\n\nfunc main() {\n\tcontrollerutil.CreateOrUpdate(ctx, a)\n}\n"
 	mine := strings.Replace(starter, "OrUpdate", "OrPatch", 1)
-	all := Of(Program{"main.go": []byte(starter)}, Program{"main.go": []byte(solution)}, Program{"main.go": []byte(starter)})
+	all := Of(Sources{"main.go": []byte(starter)}, Sources{"main.go": []byte(solution)}, Sources{"main.go": []byte(starter)})
 	for _, d := range all {
 		if d.Line > 0 {
 			t.Errorf("the starter has %+v", d)
 		}
 	}
-	all = Of(Program{"main.go": []byte(mine)}, Program{"main.go": []byte(solution)}, Program{"main.go": []byte(starter)})
+	all = Of(Sources{"main.go": []byte(mine)}, Sources{"main.go": []byte(solution)}, Sources{"main.go": []byte(starter)})
 	if len(all) == 0 || all[0].Statement != "controllerutil.CreateOrPatch(ctx, a)" {
 		t.Errorf("%+v", all)
 	}

@@ -29,7 +29,7 @@ type statement struct {
 const anyVariable = "_"
 
 // statementsOf returns the statements of all functions of a program.
-func statementsOf(files Program) []statement {
+func statementsOf(files Sources) []statement {
 	w := walk{set: token.NewFileSet(), own: map[string]bool{}}
 	parsed := map[string]*ast.File{}
 	for name, data := range files {

@@ -201,13 +201,13 @@ func (c Course) bugModule(chapter string) error {
 const crdFile = "config/crd/operator.k8s-summit.org_mywebs.yaml"
 
 // CheckBug examines the reader's copy with the checks that caught the bug and the fast checks of all behaviours.
-func (c Course) CheckBug(ctx context.Context, b Bug) (Report, error) {
+func (c Course) CheckBug(ctx context.Context, b Bug) (Judgement, error) {
 	e := b.Exercise()
 	chapter, original, err := c.original(b)
 	if err != nil {
-		return Report{}, err
+		return Judgement{}, err
 	}
-	return c.check(e, func() error { return c.bugModule(chapter) }, func(r *Report) error {
+	return c.check(e, func() error { return c.bugModule(chapter) }, func(r *Judgement) error {
 		files, err := c.Written(e)
 		if err != nil {
 			return err

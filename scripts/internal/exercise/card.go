@@ -84,7 +84,7 @@ func failureLines(v Result) (lines []CardLine) {
 var checksBefore = translation.Mark("the %d checks before it passed, too")
 
 // Card returns the card of a report; next is the exercise after it, if there is one, and last the card before it.
-func (r Report) Card(next string, last *Card) Card {
+func (r Judgement) Card(next string, last *Card) Card {
 	if r.Compile != nil {
 		return Card{Lines: []CardLine{{translation.Mark("Happened"), r.Compile.Error()}}}
 	}
@@ -113,7 +113,7 @@ func (r Report) Card(next string, last *Card) Card {
 
 // failing distinguishes the failures of a reader's files. The outcome may vary with the time, the expectation does
 // not.
-func (r Report) failing() string {
+func (r Judgement) failing() string {
 	bad := failed(slices.Concat(r.Own, r.Earlier))
 	switch {
 	case r.Compile != nil:

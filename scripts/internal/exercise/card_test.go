@@ -12,7 +12,7 @@ import (
 )
 
 // noOwner is the outcome of 04.3 without an owner reference: four failures with one cause.
-var noOwner = Report{Kept: true, Built: time.Second, Took: 3 * time.Second, Own: []Result{
+var noOwner = Judgement{Kept: true, Built: time.Second, Took: 3 * time.Second, Own: []Result{
 	{Check: "behaviour/05-deleted-configmap", Title: "a deleted ConfigMap comes back, once", Verdict: "failed",
 		Reason: `expected that the ConfigMap is back; but the operator sends nothing any more, and configmaps "web" not found`,
 		Did:    "a user deleted ConfigMap web", Evidence: []string{"requests of the operator:", "12:00:00.000 create configmaps web 201"},
@@ -57,7 +57,7 @@ func TestFourFailuresAreOneCard(t *testing.T) {
 
 // TestTheFailureOfAnEarlierCheckHasACard: the exercise's own check is shown as passed, and what it broke has a card.
 func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
-	r := Report{Own: []Result{{Check: "a", Verdict: "passed"}}, Earlier: []Result{{Check: "b", Verdict: "passed"},
+	r := Judgement{Own: []Result{{Check: "a", Verdict: "passed"}}, Earlier: []Result{{Check: "b", Verdict: "passed"},
 		{Check: "c", Verdict: "failed", Title: "the title", Reason: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
 	r.Print(&out, Exercise{ID: "04.3"}, false)
@@ -88,12 +88,12 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 // TestTheCapstoneNamesItsFilesAndWhatFollows: the CRD is made from the types, and no exercise follows.
 func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	var out strings.Builder
-	Report{Own: []Result{{Check: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	Judgement{Own: []Result{{Check: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
 	if !strings.Contains(out.String(), "Where:       work/capstone/types.go\n") {
 		t.Errorf("%s", &out)
 	}
 	out.Reset()
-	Report{Own: []Result{{Check: "drift", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	Judgement{Own: []Result{{Check: "drift", Verdict: "failed"}}}.Print(&out, Capstone, false)
 	if !strings.Contains(out.String(), "Where:       work/capstone/main.go\n") {
 		t.Errorf("%s", &out)
 	}
@@ -126,7 +126,7 @@ func TestAMessageIsShownOnce(t *testing.T) {
 }
 
 func TestTheCardOfAPass(t *testing.T) {
-	r := Report{Own: []Result{{Check: "a", Title: "a child comes back", Verdict: "passed"}},
+	r := Judgement{Own: []Result{{Check: "a", Title: "a child comes back", Verdict: "passed"}},
 		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}
 	want := []CardLine{{"Proved", "a child comes back"},
 		{"Loop", "ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}, {"Next", "04.4 A status"}}
@@ -140,7 +140,7 @@ func TestTheCardOfAPass(t *testing.T) {
 func TestAPassNamesWhatItFixed(t *testing.T) {
 	own := Result{Check: "a", Title: "a child comes back", Verdict: "passed"}
 	earlier := Result{Check: "b", Title: "two MyWebs never share a pod", Verdict: "passed"}
-	r := Report{Own: []Result{own}, Earlier: []Result{earlier, {Check: "c", Title: "no write", Verdict: "passed"}}}
+	r := Judgement{Own: []Result{own}, Earlier: []Result{earlier, {Check: "c", Title: "no write", Verdict: "passed"}}}
 	before := CardLine{"Proved", "the 2 checks before it passed, too"}
 	for name, test := range map[string]struct {
 		last *Card
@@ -229,19 +229,19 @@ func TestTheCardQuotesNoUnrelatedError(t *testing.T) {
 func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
-	failure := func(check, reason string) Report {
-		return Report{Own: []Result{{Check: check, Verdict: "failed", Reason: reason}}}
+	failure := func(check, reason string) Judgement {
+		return Judgement{Own: []Result{{Check: check, Verdict: "failed", Reason: reason}}}
 	}
 	for _, step := range []struct {
 		what   string
-		report Report
+		report Judgement
 		anew   bool
 	}{
 		{"the first failure", failure("a", "expected that it is back; but not within 20s"), true},
 		{"the same failure", failure("a", "expected that it is back; but not within 21s"), false},
 		{"another expectation", failure("a", "expected the children; but they are not there"), true},
 		{"another check", failure("b", "expected the children; but they are not there"), true},
-		{"a program that does not compile", Report{Compile: errCompile}, true},
+		{"a program that does not compile", Judgement{Compile: errCompile}, true},
 	} {
 		s, err := c.State()
 		testkit.Must(t, err)
@@ -288,7 +288,7 @@ func TestTheCardComesFirst(t *testing.T) {
 			for _, v := range all {
 				got = append(got, v.Check)
 			}
-		}}, Report{}
+		}}, Judgement{}
 		each := c.known([]string{"a", "b", "c"}, time.Now(), &r)
 		for n, check := range test.arrive {
 			if len(got) > 0 {
@@ -311,7 +311,7 @@ func TestTheCardComesFirst(t *testing.T) {
 func TestAFailureOfTheOwnCheckHidesTheOthers(t *testing.T) {
 	bad := func(check string) []Result { return []Result{{Check: check, Verdict: outcome.Failed}} }
 	good := []Result{{Check: "own", Verdict: outcome.Passed}}
-	for want, r := range map[string]Report{
+	for want, r := range map[string]Judgement{
 		"own: failed": {Own: bad("own"), Earlier: bad("earlier")}, "earlier: failed": {Own: good, Earlier: bad("earlier")}, "": {Own: good},
 	} {
 		if got := r.Failure(); strings.TrimSpace(got) != want {

@@ -39,7 +39,7 @@ func beginningOf(statement string) string {
 
 // Place returns the line of the card that names the place of a failure, if one is known.
 func (c Course) Place(e Exercise, own []Result) []CardLine {
-	return c.Cause(e, Report{Own: own}.Failure()).place()
+	return c.Cause(e, Judgement{Own: own}.Failure()).place()
 }
 
 // Cause returns what may explain a failure of the reader's files. An unchanged starter has no cause.

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// A Report is the result of one examination of the reader's files.
-type Report struct {
+// A Judgement is the result of one examination of the reader's files.
+type Judgement struct {
 	Notes []string
 	// Own are the verdicts of the exercise's own check, Earlier those of the exercises before it.
 	Own, Earlier []Result
@@ -33,14 +33,14 @@ type Report struct {
 }
 
 // Passed reports whether all checks passed.
-func (r Report) Passed() bool {
+func (r Judgement) Passed() bool {
 	failed := func(v Result) bool { return !v.Passed() }
 	return r.Compile == nil && len(r.Own) > 0 && !slices.ContainsFunc(slices.Concat(r.Own, r.Earlier), failed)
 }
 
 // Failure returns all messages about failed checks, for patterns to match: those of the exercise's own check or, when it
 // has passed, of those before it.
-func (r Report) Failure() string {
+func (r Judgement) Failure() string {
 	var text []string
 	if r.Compile != nil {
 		text = append(text, r.Compile.Error())
@@ -83,8 +83,8 @@ func checksOf(all []Exercise, e Exercise) (own, earlier []string) {
 }
 
 // Check examines the reader's files. An error is not about these files, but about a need of the check.
-func (c Course) Check(ctx context.Context, e Exercise) (Report, error) {
-	return c.check(e, func() error { return c.Module(e) }, func(r *Report) error {
+func (c Course) Check(ctx context.Context, e Exercise) (Judgement, error) {
+	return c.check(e, func() error { return c.Module(e) }, func(r *Judgement) error {
 		switch {
 		case e.Specification != "":
 			return c.specified(ctx, e, r)
@@ -103,7 +103,7 @@ func (c Course) Check(ctx context.Context, e Exercise) (Report, error) {
 }
 
 // check prepares the reader's files and judges them: module makes the module when it is missing.
-func (c Course) check(e Exercise, module func() error, judge func(*Report) error) (r Report, err error) {
+func (c Course) check(e Exercise, module func() error, judge func(*Judgement) error) (r Judgement, err error) {
 	if r.Notes, err = c.Sound(e); err != nil {
 		return r, err
 	}
@@ -120,7 +120,7 @@ func (c Course) check(e Exercise, module func() error, judge func(*Report) error
 	return r, err
 }
 
-func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
+func (c Course) lab(ctx context.Context, e Exercise, r *Judgement) error {
 	own, earlier := checksOf(c.All, e)
 	job := newJob("reader", "", own, needNoStatus(slices.Concat(own, earlier)))
 	job.Then = earlier
@@ -129,7 +129,7 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 
 // operate builds the operator in the reader's files while the lab starts, runs the checks of a job on it, and keeps the
 // loop of the check that counts.
-func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, own []string, r *Report) error {
+func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, own []string, r *Judgement) error {
 	scratch, err := os.MkdirTemp("", "exercise-")
 	if err != nil {
 		return ways(err)
@@ -172,7 +172,7 @@ func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, o
 
 // known passes the verdicts of an exercise's own check to Known, in the order of the experiments, as soon as they are
 // decided: all of them have passed, or the first failure is known.
-func (c Course) known(own []string, built time.Time, r *Report) func(string, Result) {
+func (c Course) known(own []string, built time.Time, r *Judgement) func(string, Result) {
 	all := map[string]Result{}
 	return func(_ string, v Result) {
 		if !slices.Contains(own, v.Check) || c.Known == nil || r.shown {
@@ -214,7 +214,7 @@ func split(all []Result, own []string) (mine, earlier []Result) {
 }
 
 // chain judges the reader's files by an exercise, and by the earlier exercises with a check of the same kind.
-func (c Course) chain(e Exercise, r *Report, judge func(Exercise) ([]Result, error)) (err error) {
+func (c Course) chain(e Exercise, r *Judgement, judge func(Exercise) ([]Result, error)) (err error) {
 	if r.Own, err = judge(e); err != nil {
 		return err
 	}

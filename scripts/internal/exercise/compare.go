@@ -45,7 +45,7 @@ func (c Course) RecordSolution(ctx context.Context, e Exercise) error {
 	if _, err = c.Put(e, files); err != nil {
 		return err
 	}
-	var r Report
+	var r Judgement
 	if err := errors.Join(c.Module(e), c.operate(ctx, e, ".", job, job.Checks, &r)); err != nil {
 		return err
 	}

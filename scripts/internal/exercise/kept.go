@@ -32,7 +32,7 @@ func counting(all []Result, e Exercise) Result {
 }
 
 // keep copies the loop of the check that counts from the ledger of a run.
-func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) error {
+func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Judgement) error {
 	all := slices.Concat(r.Own, r.Earlier)
 	if c.Checks == "" || len(all) == 0 {
 		return nil

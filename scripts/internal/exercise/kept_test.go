@@ -35,15 +35,15 @@ func TestTheLoopOfTheFailureIsKept(t *testing.T) {
 	failed := Result{Check: "b", Verdict: "failed", Reason: "expected …; but …", Namespace: "b-1", At: 7, End: 8}
 	c, e := Course{Checks: t.TempDir()}, Exercise{ID: "04.3"}
 	for name, test := range map[string]struct {
-		r    Report
+		r    Judgement
 		want []string
 		not  string
 	}{
-		"a failure": {Report{Own: []Result{passed, failed}}, []string{"04.3: failed", "got and sent, in b:",
+		"a failure": {Judgement{Own: []Result{passed, failed}}, []string{"04.3: failed", "got and sent, in b:",
 			"Deployment web DELETED delivered → ", "ConfigMap web DELETED delivered\n>>> here it differed: expected …; but …\n",
 			"create services web 201 moved"}, "an act of a"},
-		"its end":   {Report{Own: []Result{passed, failed}}, []string{"get services web 404"}, "MyWeb"},
-		"a success": {Report{Own: []Result{passed}}, []string{"04.3: passed", "Service web DELETED delivered", "an act of a"}, "ConfigMap"},
+		"its end":   {Judgement{Own: []Result{passed, failed}}, []string{"get services web 404"}, "MyWeb"},
+		"a success": {Judgement{Own: []Result{passed}}, []string{"04.3: passed", "Service web DELETED delivered", "an act of a"}, "ConfigMap"},
 	} {
 		testkit.Must(t, c.keep(t.Context(), e, path, &test.r))
 		if (len(test.r.Loop) == 1) != test.r.Passed() || !test.r.Kept {

@@ -123,7 +123,7 @@ msgstr "{1}が戻る"
 	_, err = c.Put(e, map[string][]byte{"main.go": []byte("package main\n")})
 	testkit.Must(t, err)
 	v.Reaction = "The deleted ConfigMap web had no owner reference."
-	testkit.Must(t, c.Judged(e, State{Passed: map[string]string{}}, "", Report{Own: []Result{v}}))
+	testkit.Must(t, c.Judged(e, State{Passed: map[string]string{}}, "", Judgement{Own: []Result{v}}))
 	s, err := c.State()
 	testkit.Must(t, err)
 	hint, _ := c.Hint(e, s)

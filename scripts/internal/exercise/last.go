@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 )
 
-// A lastCheck has the report of the last check, and the digest of the checked files.
+// A lastCheck has the judgement of the last check, and the digest of the checked files.
 type lastCheck struct {
-	Digest string
-	Report Report
+	Digest    string
+	Judgement Judgement `json:"Report"` // its name in a learner's file
 }
 
 func (w Workspace) lastPath() string { return filepath.Join(w.Work, ".last.json") }
 
-// Remember keeps a report of files, by their digest. A program that does not compile has no further details to show.
-func (w Workspace) Remember(digest string, r Report) error {
+// Remember keeps a judgement of files, by their digest. A program that does not compile has no further details to show.
+func (w Workspace) Remember(digest string, r Judgement) error {
 	if r.Compile != nil {
 		digest = ""
 	}
@@ -25,13 +25,13 @@ func (w Workspace) Remember(digest string, r Report) error {
 	return write(w.lastPath(), data)
 }
 
-// Last returns the report of the last check, when it was about these files.
-func (w Workspace) Last(digest string) (Report, bool) {
+// Last returns the judgement of the last check, when it was about these files.
+func (w Workspace) Last(digest string) (Judgement, bool) {
 	data, err := readFile(w.lastPath(), "work/.last.json")
 	if err != nil {
-		return Report{}, false
+		return Judgement{}, false
 	}
 	var last lastCheck
 	err = json.Unmarshal(data, &last)
-	return last.Report, err == nil && digest != "" && last.Digest == digest
+	return last.Judgement, err == nil && digest != "" && last.Digest == digest
 }

@@ -31,7 +31,7 @@ func reflowed(text string) string {
 var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
 
 // Print writes the result of an examination, and where to look.
-func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
+func (r Judgement) Print(w io.Writer, e Exercise, verbose bool) {
 	for _, note := range r.Notes {
 		outcome.Wrap(w, "", e.said.Say(note))
 	}
@@ -57,7 +57,7 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 }
 
 // printHelp writes what a reader can do after a failure.
-func (r Report) printHelp(w io.Writer, e Exercise) {
+func (r Judgement) printHelp(w io.Writer, e Exercise) {
 	if more := len(failed(r.Own)) + len(failed(r.Earlier)) - 1; more > 0 {
 		outcome.Wrap(w, "  ", e.moreFailed(more))
 	}
@@ -77,7 +77,7 @@ func (r Report) printHelp(w io.Writer, e Exercise) {
 }
 
 // printLoop writes an excerpt of the loop of a passed check.
-func (r Report) printLoop(w io.Writer, e Exercise) {
+func (r Judgement) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
 	}
@@ -97,7 +97,7 @@ func shortID(e Exercise) string {
 }
 
 // times returns a text with the times of the parts of an examination.
-func (r Report) times(e Exercise) string {
+func (r Judgement) times(e Exercise) string {
 	text := e.Sayf("built in %s, judged in %s", short(r.Built), short(cmp.Or(r.First, r.Took)))
 	if r.First > 0 && len(r.Earlier) > 0 {
 		text = e.Sayf("%s, with the checks before it in %s", text, short(r.Took))

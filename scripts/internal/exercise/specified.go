@@ -11,7 +11,7 @@ import (
 const crdFolder = "crd"
 
 // specified generates from the reader's types, and lets the lab judge the operator by the specification.
-func (c Course) specified(ctx context.Context, e Exercise, r *Report) error {
+func (c Course) specified(ctx context.Context, e Exercise, r *Judgement) error {
 	if e.ID == CapstoneID {
 		if _, err := c.Planned(); err != nil {
 			return err

@@ -25,7 +25,7 @@ func Stages(all []Exercise, chapter string) (some []Exercise) {
 // A Pair is an exercise with the results of its starter and of its solution.
 type Pair struct {
 	Exercise          Exercise
-	Starter, Solution Report
+	Starter, Solution Judgement
 	// Passed is how many checks the solution passes, Of how many were run on it.
 	Passed, Of int
 }
@@ -81,7 +81,7 @@ func PrintPairs(w io.Writer, pairs []Pair) {
 }
 
 // on returns the verdict on a check; "–" means that there is none, because the program did not compile.
-func (r Report) on(check string) Result {
+func (r Judgement) on(check string) Result {
 	for _, v := range r.Own {
 		if v.Check == check {
 			return v

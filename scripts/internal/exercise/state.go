@@ -94,7 +94,7 @@ func (s *State) Take(e Exercise) {
 
 // Judged records the report of an exercise's files, by their digest. The hints begin anew when the failure is another
 // one.
-func (c Course) Judged(e Exercise, s State, files string, r Report) error {
+func (c Course) Judged(e Exercise, s State, files string, r Judgement) error {
 	const mostOfFailure = 64 << 10 // the words that select a hint may be those of the last failed check
 	s.Judged = files
 	if s.Failure = r.Failure(); len(s.Failure) > mostOfFailure {
@@ -127,7 +127,7 @@ func (c Course) ShowFailure(e Exercise, own []Result) error {
 		return err
 	}
 	s.Take(e)
-	card := Report{Own: own}.Card("", nil)
+	card := Judgement{Own: own}.Card("", nil)
 	card.Lines = append(card.Lines, c.Place(e, own)...)
 	s.Card, card.Time = &card, c.Now()
 	return c.SetState(s)

@@ -116,7 +116,7 @@ func TestMoreOfTheLastResult(t *testing.T) {
 	if _, err := c.Goto(e, Always); err != nil {
 		t.Fatal(err)
 	}
-	r := Report{Own: []Result{{Check: "c", Verdict: "failed", Evidence: []string{"a", "b"}}}, Built: 1}
+	r := Judgement{Own: []Result{{Check: "c", Verdict: "failed", Evidence: []string{"a", "b"}}}, Built: 1}
 	testkit.Must(t, c.Remember(c.Digest(e), r))
 	if last, ok := c.Last(c.Digest(e)); !ok || len(last.Own) != 1 || last.Failure() != r.Failure() || last.Built != 1 {
 		t.Errorf("the files have not changed: %v, %+v", ok, last)
@@ -125,7 +125,7 @@ func TestMoreOfTheLastResult(t *testing.T) {
 	if _, ok := c.Last(c.Digest(e)); ok {
 		t.Error("another file is there, and the last result is taken for that of these files")
 	}
-	testkit.Must(t, c.Remember(c.Digest(e), Report{Compile: errCompile}))
+	testkit.Must(t, c.Remember(c.Digest(e), Judgement{Compile: errCompile}))
 	if _, ok := c.Last(c.Digest(e)); ok {
 		t.Error("a program that did not compile has a result")
 	}

@@ -91,20 +91,20 @@ func TestThePlacesOfAFailure(t *testing.T) {
 	c, e, path := edited(t, text)
 	e.Wrong = []Wrong{{Name: "swapped", Says: "no owner", Source: `Swapped\(`, Hint: "Swap them."}}
 	compile := compileError("./main.go:4:2: undefined: undefined\n\tit is not there\n./main.go:6: and the end", "work/04-x", nil)
-	failed := Report{Own: []Result{{Check: "a", Verdict: "failed", Reason: "no owner"}}}
+	failed := Judgement{Own: []Result{{Check: "a", Verdict: "failed", Reason: "no owner"}}}
 	hint := []Place{{Line: 5}}
 	for name, test := range map[string]struct {
-		report Report
+		report Judgement
 		after  func()
 		want   []Place
 	}{
-		"errors of the compiler": {Report{Compile: compile}, func() {},
+		"errors of the compiler": {Judgement{Compile: compile}, func() {},
 			[]Place{{4, 2, "undefined: undefined\n\tit is not there"}, {6, 0, "and the end"}}},
 		"a place that the hint knows": {failed, func() {}, hint},
 		"the file has changed since":  {failed, func() { testkit.Write(t, path, text+"// new\r\n") }, nil},
 		"it is there twice":           {failed, func() {}, nil},
 		"another exercise":            {failed, func() { testkit.Must(t, c.GoOn(Exercise{ID: "04.2", Chapter: "04-y"})) }, nil},
-		"a pass":                      {Report{Own: []Result{{Verdict: "passed"}}}, func() {}, nil},
+		"a pass":                      {Judgement{Own: []Result{{Verdict: "passed"}}}, func() {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := text

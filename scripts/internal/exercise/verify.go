@@ -25,7 +25,7 @@ type attempt struct {
 	lost    []string // checks that must fail
 	objects bool     // as in Job
 	job     Job      // without checks when it did not compile
-	report  Report
+	report  Judgement
 	losses  []Result
 }
 

@@ -84,8 +84,8 @@ func TestAHintAfterACheckThatDidNotFail(t *testing.T) {
 	testkit.Must(t, err)
 	r, err := c.Check(t.Context(), e)
 	testkit.Must(t, err)
-	passed := Report{Own: []Result{{Verdict: "passed"}}}
-	for want, report := range map[string]Report{
+	passed := Judgement{Own: []Result{{Verdict: "passed"}}}
+	for want, report := range map[string]Judgement{
 		"does not compile, so no check ran. The first message of the compiler:\n  work/04-x/add.go:3:33: undefined: zero\n" +
 			"The compiler does not know zero.": r,
 		"04.1 has passed its check, so it needs no hint.": passed,

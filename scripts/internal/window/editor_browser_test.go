@@ -203,13 +203,13 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 	f.Course.All[0].Wrong = []exercise.Wrong{{Name: "swapped", Says: "no owner", Source: `Swapped`, Hint: "Swap them."}}
 	e := f.Course.All[0]
 	testkit.Write(t, f.code(), "package main\n\nfunc main() {\n\tundefined()\n\tSwapped(child, owner)\n}\n")
-	judged := func(r exercise.Report) {
+	judged := func(r exercise.Judgement) {
 		t.Helper()
 		s, err := f.Course.State()
 		testkit.Must(t, err)
 		testkit.Must(t, f.Course.Judged(e, s, f.Course.Digest(e), r))
 	}
-	judged(exercise.Report{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: undefined")})
+	judged(exercise.Judgement{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: undefined")})
 	ctx := f.editor(t)
 	if line := markedLine(t, ctx, "error"); line != 4 {
 		t.Errorf("the error is at line %d", line)
@@ -222,7 +222,7 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 	says(t, ctx, ".cm-tooltip", "undefined: undefined")
 	do(t, ctx, ctrl("z"), ctrl("s"))
 	says(t, ctx, codeStatus, "Saved.")
-	judged(exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "failed", Reason: "no owner"}}})
+	judged(exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "failed", Reason: "no owner"}}})
 	do(t, ctx, chromedp.Click("#tab-exercises"))
 	if line := markedLine(t, ctx, "warning"); line != 5 {
 		t.Errorf("the place of the hint is at line %d", line)
@@ -241,7 +241,7 @@ func TestTheCardLeadsToItsLines(t *testing.T) {
 	}
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Report{
+	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Judgement{
 		Compile: errors.New("it does not compile:\nwork/capstone/main.go:1:9: other\nwork/capstone/types.go:100:2: undefined: no")}))
 	ctx := f.browser(t)
 	const entry = `//li/button[contains(., "An operator for your own kind")]`
@@ -292,7 +292,7 @@ func TestAReaderChoosesTheFile(t *testing.T) {
 
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Report{
+	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Judgement{
 		Compile: errors.New("it does not compile:\nwork/capstone/types.go:2:1: undefined: mine")}))
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(`.cm-content[aria-label="work/capstone/types.go"]`))
 	if line := markedLine(t, ctx, "error"); line != 2 {
@@ -415,7 +415,7 @@ func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
 	ctx := f.editor(t)
 	button := `//button[text()="Next: 04.2 Say more"]`
 	var scrolled float64
@@ -435,7 +435,7 @@ func TestAFailureOffersNoNextExercise(t *testing.T) {
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
 	f.fails(t, isBack)
 	ctx := f.editor(t)
 	says(t, ctx, "#panel-exercises .card", "✗ failed")
@@ -453,7 +453,7 @@ func TestAnEarlierExerciseSaysWhereTheFilesAre(t *testing.T) {
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
 	testkit.Must(t, f.Course.GoOn(f.Course.All[1]))
 	ctx := f.editor(t)
 	const earlier = `//li/button[contains(., "04.1 ")]`
@@ -546,7 +546,7 @@ func TestARefusedCheckNamesTheTab(t *testing.T) {
 
 func TestTheCardCountsTheOtherFailures(t *testing.T) {
 	f := start(t)
-	f.fails(t, exercise.Report{Own: append(isBack.Own, exercise.Result{Check: "b", Verdict: "failed"},
+	f.fails(t, exercise.Judgement{Own: append(isBack.Own, exercise.Result{Check: "b", Verdict: "failed"},
 		exercise.Result{Check: "c", Verdict: "failed"})})
 	ctx := f.editor(t)
 	says(t, ctx, "#panel-exercises .card", "2 more checks failed; they often follow from the first.")
@@ -673,7 +673,7 @@ func TestTheEditorOfAnExercise(t *testing.T) {
 }
 
 // fails records a check of the exercise that failed, and returns the state.
-func (f *fixture) fails(t *testing.T, r exercise.Report) exercise.State {
+func (f *fixture) fails(t *testing.T, r exercise.Judgement) exercise.State {
 	t.Helper()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
@@ -684,7 +684,7 @@ func (f *fixture) fails(t *testing.T, r exercise.Report) exercise.State {
 }
 
 // isBack is a report of one failure.
-var isBack = exercise.Report{Own: []exercise.Result{
+var isBack = exercise.Judgement{Own: []exercise.Result{
 	{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
 
 func TestTheLastHintSaysSo(t *testing.T) {
@@ -699,7 +699,7 @@ func TestTheLastHintSaysSo(t *testing.T) {
 	testkit.Must(t, f.Course.SetState(s))
 	do(t, ctx, chromedp.Click("#tab-exercises"))
 	says(t, ctx, hint, "That was the last hint; make solution shows a diff.")
-	s = f.fails(t, exercise.Report{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: x")})
+	s = f.fails(t, exercise.Judgement{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: x")})
 	s.Hints = 1
 	testkit.Must(t, f.Course.SetState(s))
 	do(t, ctx, chromedp.Click("#tab-exercises"))
@@ -710,15 +710,15 @@ func TestTheLastHintSaysSo(t *testing.T) {
 func TestEachHintIsInThePanel(t *testing.T) {
 	f := start(t)
 	f.enter(t)
-	doesNotCompile := exercise.Report{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: x")}
+	doesNotCompile := exercise.Judgement{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: x")}
 	for _, test := range []struct {
 		id     string
-		report exercise.Report
+		report exercise.Judgement
 		want   string
 	}{
 		{"04.1", isBack, "A nudge:"},
 		{"04.1", doesNotCompile, "Open work/04-x/main.go at line 4"},
-		{"04.1", exercise.Report{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}, "it needs no hint"},
+		{"04.1", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}, "it needs no hint"},
 		{"capstone", isBack, "A nudge:"},
 	} {
 		e, err := exercise.Find(f.Course.All, test.id)

@@ -246,7 +246,7 @@ func TestAVerdictAndItsReplayInFirefox(t *testing.T) {
 	e := f.Course.All[0]
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(e, s, f.Course.Digest(e), exercise.Report{
+	testkit.Must(t, f.Course.Judged(e, s, f.Course.Digest(e), exercise.Judgement{
 		Own: []exercise.Result{{Check: "behaviour/05-deleted-configmap", Verdict: "failed", Reason: "it is not back"}}}))
 	b := f.inFirefox(t)
 	b.value(`document.querySelector("#tab-exercises").click()`)
