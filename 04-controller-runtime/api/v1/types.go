@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // from markers. Doc comments become descriptions in the CRD, so comments for readers of this file are separate.
 
 // ReasonNodePortUnavailable is the reason of Degraded while another Service has the node port. Package owned of
-// chapters 03 and 04 has all other reasons, and the types of the conditions.
+// chapters 03 and 04 has the reasons that owners of all kinds share, and the types of the conditions.
 const ReasonNodePortUnavailable = "NodePortUnavailable"
 
 // The markers of MyWeb:

@@ -221,6 +221,27 @@ func TestAnAutoscalerOfTheDeploymentIsReportedUntilItStops(t *testing.T) {
 	}
 }
 
+func TestAChildThatIsDeletedAgainAndAgainIsReported(t *testing.T) {
+	b := newFixture(t)
+	b.reconciled()
+	for range 5 {
+		b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
+		b.reconciledNow()
+	}
+	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
+	result, err := b.reconcileNow()
+	b.must(err)
+	c := b.condition(owned.Degraded)
+	want := "ConfigMap myweb: another client deletes it again and again, and this MyWeb creates it again: stop that client"
+	if c.Reason != hardening.ReasonFieldConflict || c.Message != want || result.RequeueAfter != 15*time.Second {
+		t.Errorf("another creation has to wait: %+v, %+v", result, c)
+	}
+	b.reconciled() // a minute later
+	if got := get(b, &corev1.ConfigMap{}).Data["index.html"]; got == "" {
+		t.Error("after the backoff there is no page")
+	}
+}
+
 // Hardening knows no kind of child: the drift of a StatefulSet is corrected and limited like that of a Deployment.
 func TestAStatefulSetIsHardened(t *testing.T) {
 	b := newFixture(t)

@@ -14,7 +14,7 @@ import (
 // Demanded by fault/21-autoscaler: an autoscaler of the Deployment and the operator set the replicas in turn, and each
 // change starts or ends pods. The limit of drift slows the operator down, and the status reports the other client.
 
-// ReasonFieldConflict is the reason of Degraded while another client sets a field of a child again and again.
+// ReasonFieldConflict is the reason of Degraded while another client sets a field of a child, or deletes it, again and again.
 const ReasonFieldConflict = "FieldConflict"
 
 // reportFight is how long a fight is still reported after the last correction: two periods of a HorizontalPodAutoscaler.
@@ -24,21 +24,35 @@ const reportFight = 30 * time.Second
 func (a hardenedApplier) fight(ctx context.Context, c *comparison, wait time.Duration) error {
 	d := a.of(*c.owner.UID).drift[c.Kind]
 	if d.fight == nil || d.named < d.corrections { // one request for each correction
-		manager, err := a.manager(ctx, c)
+		problem, err := a.opponent(ctx, c)
 		if err != nil {
 			return err
 		}
-		kind, path := a.Kind.Kind, c.diff[0].Path.String()
-		advice := fmt.Sprintf("stop that client, or change the %s", kind)
-		if path == "spec.replicas" {
-			advice = fmt.Sprintf("an autoscaler belongs on the scale of the %s: its scaleTargetRef must name %s %s",
-				kind, kind, *c.owner.Name)
-		}
-		d.named, d.fight = d.corrections, owned.Errorf(ReasonFieldConflict,
-			"%s: %s sets %s again and again, and so does this %s: %s", c, manager, path, kind, advice)
+		d.named, d.fight = d.corrections, problem
 	}
 	d.fight.RetryAfter = wait
 	return d.fight
+}
+
+// opponent describes what another client does to a child, and how a user ends the fight.
+func (a hardenedApplier) opponent(ctx context.Context, c *comparison) (*owned.ConditionError, error) {
+	kind := a.Kind.Kind
+	if len(c.diff) == 0 { // there is no live child
+		return owned.Errorf(ReasonFieldConflict, "%s: another client deletes it again and again, and this %s creates it "+
+			"again: stop that client", c, kind), nil
+	}
+	manager, err := a.manager(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	path := c.diff[0].Path.String()
+	advice := fmt.Sprintf("stop that client, or change the %s", kind)
+	if path == "spec.replicas" {
+		advice = fmt.Sprintf("an autoscaler belongs on the scale of the %s: its scaleTargetRef must name %s %s",
+			kind, kind, *c.owner.Name)
+	}
+	return owned.Errorf(ReasonFieldConflict, "%s: %s sets %s again and again, and so does this %s: %s",
+		c, manager, path, kind, advice), nil
 }
 
 // fightOver returns nil when a child that is up to date is not fought over, or not any more.
@@ -55,7 +69,7 @@ func (a hardenedApplier) fightOver(c *comparison) error {
 	return d.fight
 }
 
-// manager names the other client that was the last to set the first differing field of a c. The cache has no managed
+// manager names the other client that was the last to set the first differing field of a child. The cache has no managed
 // fields, so manager asks the API server, as mayAdopt does.
 func (a hardenedApplier) manager(ctx context.Context, c *comparison) (string, error) {
 	kind, err := a.Client.GroupVersionKindFor(c.Live)

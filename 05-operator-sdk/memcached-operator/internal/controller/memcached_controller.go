@@ -75,7 +75,7 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, memcached *cachev1a
 	}
 	blocked := owned.AsCondition(problem)
 	if problem != nil && blocked == nil {
-		return ctrl.Result{}, problem // no condition reports it: controller-runtime logs it, and tries again with backoff
+		return ctrl.Result{}, problem // no condition reports it: the caller tries again with backoff
 	}
 	return r.updateStatus(ctx, memcached, deployment.Live.(*appsv1.Deployment), blocked)
 }

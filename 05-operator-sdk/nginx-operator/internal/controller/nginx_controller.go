@@ -80,7 +80,7 @@ func (r *NginxReconciler) Reconcile(ctx context.Context, nginx *proxyv1alpha1.Ng
 	}
 	blocked := owned.AsCondition(problem)
 	if problem != nil && blocked == nil {
-		return ctrl.Result{}, problem // no condition reports it: controller-runtime logs it, and tries again with backoff
+		return ctrl.Result{}, problem // no condition reports it: the caller tries again with backoff
 	}
 	live := deployment.Live.(*appsv1.Deployment)
 	nodes, err := r.nodes(ctx, live)

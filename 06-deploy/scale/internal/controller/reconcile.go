@@ -38,7 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, web *webv1.MyWeb) (ctrl.Resu
 	}
 	blocked := owned.AsCondition(problem)
 	if problem != nil && blocked == nil {
-		return ctrl.Result{}, problem // no condition reports it: controller-runtime logs it, and tries again with backoff
+		return ctrl.Result{}, problem // no condition reports it: the caller tries again with backoff
 	}
 	return r.updateStatus(ctx, web, children, blocked)
 }

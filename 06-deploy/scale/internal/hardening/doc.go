@@ -1,6 +1,6 @@
 // Package hardening extends the core of an operator with decorators of its reconciler, of its client and of its applier.
-// It knows no kind of owner, and no kind of child: a Deployment, a StatefulSet or a custom resource is hardened in the
-// same way. Package fields knows in which lists of Kubernetes' own kinds an element has a key, such as ports. Of the
-// operator it imports only the general packages owned and fields. A comment that begins with "Demanded by" names the check
-// of the lab, or the test, that fails without the code.
+// It knows no kind of owner, and no kind of child: a Deployment and a StatefulSet are hardened in the same way, and an owner
+// has one child of each kind. A child has a Go type. Package fields knows in which lists of Kubernetes' own kinds an element
+// has a key, such as ports. Of the operator it imports only the general packages owned and fields. A comment that begins with
+// "Demanded by" names the check of the lab, or the test, that fails without the code.
 package hardening

@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // like these lines, are separate from doc comments.
 
 // ReasonNodePortUnavailable is the reason of Degraded while another Service has the node port. Package owned of
-// chapters 03 and 04 has all other reasons, and the types of the conditions.
+// chapters 03 and 04 has the reasons that owners of all kinds share, and the types of the conditions.
 const ReasonNodePortUnavailable = "NodePortUnavailable"
 
 // Markers of code-generator:
