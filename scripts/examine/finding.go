@@ -147,7 +147,7 @@ var experiments = []experiment{
 		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
 			"the other children, and try again with exponential backoff.", admission},
 	{"older", "Children of an older version", 3, false,
-		"A new version of an operator meets children that the old one made, and the API server lets nobody change some of " +
+		"A new version of an operator meets children that the old one made, and no client can change some of " +
 			"their fields. Others delete and create such a child, or keep it and report the refusal in the status.", olderChildren},
 	{"spec", "Spec changes", 6, false,
 		"A field that is accepted and ignored misleads its users. Others refuse it in the schema, or let it reach the " +
