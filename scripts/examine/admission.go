@@ -111,15 +111,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	if err := t.create(); err != nil {
 		return f, false, err
 	}
-	met := func() error {
-		for _, e := range t.writes(0) {
-			if e.FullResource() == ledgerName(c) && e.Code/100 == 4 {
-				return nil
-			}
-		}
-		return errors.New("it was never refused anything")
-	}
-	if err := t.eventually(20*time.Second, met); err != nil {
+	if _, err := t.awaitRefusal(c, 0); err != nil {
 		return skipped("%v", err), false, nil
 	}
 	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
@@ -136,6 +128,20 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
 	return w.judge(where, back, reported, missing), reported, nil
+}
+
+// awaitRefusal waits until the API server refuses a write of a child since a mark, and returns its message.
+func (t *trial) awaitRefusal(c child, mark int) (message string, err error) {
+	err = t.eventually(20*time.Second, func() error {
+		for _, e := range t.writes(mark) {
+			if e.FullResource() == ledgerName(c) && isRefused(e) {
+				message = e.Message
+				return nil
+			}
+		}
+		return errors.New("it was never refused anything")
+	})
+	return message, err
 }
 
 // judge makes a finding of the observations.

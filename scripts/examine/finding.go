@@ -146,11 +146,14 @@ var experiments = []experiment{
 	{"admission", "Admission", 6, false,
 		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
 			"the other children, and try again with exponential backoff.", admission},
+	{"older", "Children of an older version", 3, false,
+		"A new version of an operator meets children that the old one made, and no client can change some of " +
+			"their fields. Others delete and create such a child, or keep it and report the refusal in the status.", olderChildren},
 	{"spec", "Spec changes", 6, false,
 		"A field that is accepted and ignored misleads its users. Others refuse it in the schema, or let it reach the " +
 			"children.", specChanges},
-	{"values", "Extreme values", 3, false,
-		"Users type zeros, empty texts and letters of all languages. Others refuse in the schema a value that they cannot " +
+	{"values", "Extreme values", 4, false,
+		"Users type zeros, empty texts, letters of all languages, and texts too large for a child. Others refuse in the schema a value that they cannot " +
 			"serve, and report any other problem in the status.", extremeValues},
 	{"upgrade", "Upgrade from the old program", 2, false,
 		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +

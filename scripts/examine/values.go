@@ -65,6 +65,15 @@ func extremeValues(r *run) error {
 		return err
 	}
 	var trials []disturbance
+	if v, c, ok := r.largeText(); ok {
+		name := fmt.Sprintf("%s becomes too large for %s", v.name(), c)
+		r.secrets.Publish(v.name())
+		trials = append(trials, disturbance{name, true, func(t *trial) (f Finding, err error) {
+			f, err = t.becomesTooLarge(v, c)
+			f.File, f.Line = r.target.placeOf(v.path)
+			return f, err
+		}})
+	}
 	for n, v := range allowed {
 		r.secrets.Publish(v.name())
 		trials = append(trials, disturbance{v.title(), n < 3, func(t *trial) (f Finding, err error) {

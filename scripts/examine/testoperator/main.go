@@ -125,6 +125,7 @@ const (
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
 	eases       = "eases"        // it restores the replicas of a Deployment three times, and then leaves them
+	remakes     = "remakes"      // it deletes a child that the API server does not let it change, and makes it again
 	renames     = "renames"      // its ConfigMap gets another name when the first one is taken
 	sweepsOwn   = "sweeps-own"   // as sweeps, with the UIDs of the children that it has read
 	visits      = "visits"       // it needs seconds to clean up a namespace that is being deleted

@@ -347,6 +347,9 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	now, err := r.client.Resource(gvr).Namespace(want.GetNamespace()).Apply(ctx, want.GetName(), want,
 		metav1.ApplyOptions{FieldManager: "testoperator", Force: true})
 	delete(r.changed, key)
+	if apierrors.IsInvalid(err) && r.fault == remakes {
+		return errors.Join(err, r.client.Resource(gvr).Namespace(want.GetNamespace()).Delete(ctx, want.GetName(), metav1.DeleteOptions{}))
+	}
 	if err == nil && !contains(now.Object, stored(want).Object) {
 		err, r.changed[key] = errChanged, r.fault == once
 	}
