@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -226,4 +227,28 @@ func (r *reconciler) migrate(ctx context.Context, greeting *unstructured.Unstruc
 	}
 	_, ended, _ := unstructured.NestedString(have.Object, "status", "completionTime")
 	return ended
+}
+
+// statusWrites counts the writes of the status of a Greeting.
+type statusWrites struct {
+	count int
+	last  time.Time
+}
+
+// calm is the pause of an operator that calms down between two writes of the status of a Greeting.
+const calm = 2 * time.Second
+
+var errPostponed = errors.New("the status is written later")
+
+// mayWriteStatus reports whether the fault allows a write of the status of a Greeting, and counts it.
+func (r *reconciler) mayWriteStatus(greeting types.UID) (bool, error) {
+	w := r.statuses[greeting]
+	switch {
+	case r.fault == tires && w.count >= 12:
+		return false, nil
+	case r.fault == calms && time.Since(w.last) < calm:
+		return false, errPostponed
+	}
+	r.statuses[greeting] = statusWrites{w.count + 1, time.Now()}
+	return true, nil
 }

@@ -34,6 +34,7 @@ type reconciler struct {
 	made    map[string]bool           // the same of children that it has created
 	// restored counts changes of children by others.
 	restored map[string]int
+	statuses map[types.UID]statusWrites
 	sulking  atomic.Bool
 	visited  sync.Map // namespaces that are being deleted
 	listers  map[schema.GroupVersionResource]cache.GenericLister
@@ -449,6 +450,9 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	}
 	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
 		return nil
+	}
+	if may, err := r.mayWriteStatus(greeting.GetUID()); !may {
+		return err
 	}
 	condition["lastTransitionTime"] = time.Now().UTC().Format(time.RFC3339)
 	if r.fault == hotLoop {
