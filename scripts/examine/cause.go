@@ -111,6 +111,8 @@ var patterns = []pattern{
 		"Other operators return the error, and try again with exponential backoff."},
 	{"faults", "hot loop", Costs, "a failed write is repeated at once",
 		"Other operators return the error: the work queue waits longer after each failure."},
+	{"faults", "it printed a message", Costs, "it logs while it waits, or at each event, not only when it tries",
+		"Other operators return the error: the work queue logs each try, and waits longer after each failure."},
 	{"faults", "did not progress", Costs, "one object that fails holds up the others",
 		"Other operators have several workers."},
 	{"faults", "it was deleted once more", Stops, "it does not watch again after the end of a watch",

@@ -55,6 +55,9 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
 			[]string{"**failed**: a deleted configmaps/hello comes back: ", "; the operator watches configmaps",
 				"it watches this kind, and does not react to the deletion"}},
+		"a log without end": {[]string{"FAULT=nags"}, []string{"faults"}, "faults",
+			[]string{"its log stays short while writes fail](#api-faults): it printed a message ",
+				"**passed**: recovers from 500"}},
 		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission", []string{
 			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"}},
 		"a refusal that the status reports only at the end of each reconcile": {[]string{"FAULT=flaps"},
@@ -828,7 +831,7 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"it writes once more some time after the creation": {[]string{"FAULT=trails"}, []string{"many"}, "",
 			[]string{"writes for a single sample"}},
 		"a busy operator, whose backoff begins late, and whose metrics count the errors": {
-			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready"}},
+			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready", "**passed**: its log stays short while writes fail"}},
 		"many samples": {nil, []string{"many"}, "", []string{"writes for a single sample"}},
 		"the pods of many samples do not fit on the nodes": {[]string{"FAULT=big"}, []string{"many"}, "",
 			[]string{"the pods of the copies do not fit on the simulated nodes"}},

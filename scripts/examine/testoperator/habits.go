@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -251,4 +253,12 @@ func (r *reconciler) mayWriteStatus(greeting types.UID) (bool, error) {
 	}
 	r.statuses[greeting] = statusWrites{w.count + 1, time.Now()}
 	return true, nil
+}
+
+// nag prints an error again and again.
+func nag(name cache.ObjectName, err error) {
+	for n := range 100 {
+		fmt.Fprintf(os.Stderr, "level=error object=%s waits, look %d: %v\n", name, n, err)
+		time.Sleep(100 * time.Millisecond)
+	}
 }

@@ -112,6 +112,7 @@ const (
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
+	nags            = "nags"             // it prints an error ten times a second for some seconds
 	tires           = "tires"            // it writes the status of a Greeting 12 times, and then never again
 
 	// Habits that are not faults and must not be reported as faults.
@@ -372,6 +373,9 @@ func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimiting
 		} else if err != nil {
 			failures.Add(1)
 			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
+			if r.fault == nags {
+				go nag(name, err)
+			}
 			switch r.fault {
 			case atOnce:
 				queue.Add(name)
