@@ -125,6 +125,8 @@ var patterns = []pattern{
 		"Other operators derive names from the owner."},
 	{"faults", "", Stops, "an error is dropped, or progress is remembered and not observed",
 		"Other operators return the error, and observe the cluster in each reconcile."},
+	{"admission", "the operator removed", Costs, "it replaces the whole object: additions by others are lost",
+		"Other operators apply or patch the fields that they set."},
 	{"admission", "hot loop", Costs, "a refused write is repeated at once",
 		"Other operators return the error: the work queue waits longer after each failure."},
 	{"admission", "at length", Little, "its event is longer than the API server accepts (1024 bytes)",

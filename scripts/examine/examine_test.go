@@ -165,9 +165,14 @@ func TestWithoutFast(t *testing.T) {
 		"orphans that it takes back":  {"readopts", "deletion", "deletion", "it took back configmaps/hello, "},
 		"a fight with an autoscaler":  {"", "drift", "drift", "nothing slows it down"},
 		"no fight with an autoscaler": {"eases", "drift", "drift", "**passed**: an autoscaler on deployments.apps/hello"},
-		"a fight about the status":    {"", "drift", "drift", "another client falsified conditions[Ready].status 50 times"},
-		"no fight about the status":   {"calms", "drift", "drift", "**passed**: a client that falsifies the status"},
-		"a status that stays false":   {"tires", "drift", "drift", "for the last time, the status is still false"},
+		"an addition that a policy refuses": {"", "admission", "",
+			"**passed**: a policy refuses a container that another client added to deployments.apps/hello: "},
+		"an addition that it removes": {"strips", "admission", "admission", "the operator removed a container that another client added"},
+		"a refused addition that nobody hears of": {"overlooks", "admission", "admission",
+			"added to deployments.apps/hello](#admission): neither the status nor an event reports it; as undisturbed"},
+		"a fight about the status":  {"", "drift", "drift", "another client falsified conditions[Ready].status 50 times"},
+		"no fight about the status": {"calms", "drift", "drift", "**passed**: a client that falsifies the status"},
+		"a status that stays false": {"tires", "drift", "drift", "for the last time, the status is still false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -113,6 +113,7 @@ const (
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
 	nags            = "nags"             // it prints an error ten times a second for some seconds
+	strips          = "strips"           // it replaces a whole Deployment of which a field has changed
 	tires           = "tires"            // it writes the status of a Greeting 12 times, and then never again
 
 	// Habits that are not faults and must not be reported as faults.

@@ -341,6 +341,11 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 			metav1.PatchOptions{})
 		return err
 	}
+	if err == nil && r.fault == strips && gvr == children[1] {
+		want.SetResourceVersion(have.GetResourceVersion())
+		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Update(ctx, want, metav1.UpdateOptions{})
+		return err
+	}
 	if err != nil && r.fault == selects {
 		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{})
 		return err
