@@ -71,19 +71,19 @@ func (a addition) isIn(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(all, func(c any) bool { return element{keys: map[string]any{"name": addedName}}.means(c) })
 }
 
-// dislike is the trial in which a policy refuses an addition.
-func (r *run) dislike() disturbance {
+// additionRefused is the trial in which a policy refuses an addition.
+func (r *run) additionRefused() disturbance {
 	a, ok := r.additionTo()
 	if !ok {
 		return disturbance{"a policy refuses what another client added", false, func(*trial) (Finding, error) {
 			return skipped("it sets no field of a child in a namespace that the lab can change"), nil
 		}}
 	}
-	return disturbance{fmt.Sprintf("a policy refuses %s", a), false, func(t *trial) (Finding, error) { return t.dislikes(a) }}
+	return disturbance{fmt.Sprintf("a policy refuses %s", a), false, func(t *trial) (Finding, error) { return t.refusesAddition(a) }}
 }
 
-// dislikes makes a policy refuse the operator's writes of a child because of an addition, and then changes the child.
-func (t *trial) dislikes(a addition) (Finding, error) {
+// refusesAddition makes a policy refuse the operator's writes of a child because of an addition, and then changes the child.
+func (t *trial) refusesAddition(a addition) (Finding, error) {
 	if err := t.idle(); err != nil {
 		return Finding{}, err
 	}

@@ -54,7 +54,7 @@ func admission(r *run) error {
 			return f, err
 		}},
 		{"its namespace is being deleted", false, (*trial).terminated},
-		r.dislike(),
+		r.additionRefused(),
 		{"a policy changes a field that it sets", true, nil}, // at the end, because it may take a minute
 	}
 	left := 0
@@ -121,7 +121,7 @@ func (t *trial) refusedUntil(c child, mark int, lift func(context.Context) error
 	reported bool, err error) {
 	met := func() error {
 		for _, e := range t.writes(mark) {
-			if e.FullResource() == ledgerName(c) && e.Code/100 == 4 {
+			if e.FullResource() == ledgerName(c) && isRefused(e) {
 				return nil
 			}
 		}
