@@ -54,6 +54,7 @@ func admission(r *run) error {
 			return f, err
 		}},
 		{"its namespace is being deleted", false, (*trial).terminated},
+		r.additionRefused(),
 		{"a policy changes a field that it sets", true, nil}, // at the end, because it may take a minute
 	}
 	left := 0
@@ -111,7 +112,26 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	if err := t.create(); err != nil {
 		return f, false, err
 	}
+<<<<<<< HEAD
 	if _, err := t.awaitRefusal(c, 0); err != nil {
+=======
+	return t.refusedUntil(c, 0, lift, message, t.asUndisturbed)
+}
+
+// refusedUntil observes an operator that is refused the writes of a child after a mark, and then allows them, and waits for
+// the end.
+func (t *trial) refusedUntil(c child, mark int, lift func(context.Context) error, message string, end func() error) (f Finding,
+	reported bool, err error) {
+	met := func() error {
+		for _, e := range t.writes(mark) {
+			if e.FullResource() == ledgerName(c) && isRefused(e) {
+				return nil
+			}
+		}
+		return errors.New("it was never refused anything")
+	}
+	if err := t.eventually(20*time.Second, met); err != nil {
+>>>>>>> faultsb
 		return skipped("%v", err), false, nil
 	}
 	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
@@ -123,7 +143,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 		return f, false, err
 	}
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+	if err := t.eventually(time.Minute, end); err != nil {
 		return t.notRecovered("1 minute after it was allowed again", mark, err), false, nil
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())

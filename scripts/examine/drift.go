@@ -66,7 +66,7 @@ func drift(r *run) error {
 		untried, fields = untried+left, fields+of
 		return f, err
 	}
-	const others = 3 // a label, a status, an autoscaler
+	const others = 4 // a label, a status, a falsified status, an autoscaler
 	whole, checks := r.deadline, 2*len(r.owns())+others
 	for _, part := range []struct {
 		name, what string
@@ -108,11 +108,18 @@ func drift(r *run) error {
 	if err == nil {
 		err = r.check("a removed status comes back", (*trial).restoresStatus)
 	}
-	if c, ok := r.scaled(); ok && err == nil {
-		err = r.each("fights", []disturbance{{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
-			func(t *trial) (Finding, error) { return t.isScaled(c) }}})
+	if err != nil {
+		return err
 	}
-	return err
+	var fights []disturbance
+	if r.lastVerdict() == Passed {
+		fights = append(fights, disturbance{"a client that falsifies the status has no endless fight", false, (*trial).falsified})
+	}
+	if c, ok := r.scaled(); ok {
+		fights = append(fights, disturbance{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
+			func(t *trial) (Finding, error) { return t.isScaled(c) }})
+	}
+	return r.each("fights", fights)
 }
 
 // byKind sorts the first child of each kind before the second child of any kind.

@@ -55,6 +55,9 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
 			[]string{"**failed**: a deleted configmaps/hello comes back: ", "; the operator watches configmaps",
 				"it watches this kind, and does not react to the deletion"}},
+		"a log without end": {[]string{"FAULT=nags"}, []string{"faults"}, "faults",
+			[]string{"its log stays short while writes fail](#api-faults): it printed a message ",
+				"**passed**: recovers from 500"}},
 		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission", []string{
 			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"}},
 		"a refusal that the status reports only at the end of each reconcile": {[]string{"FAULT=flaps"},
@@ -162,6 +165,14 @@ func TestWithoutFast(t *testing.T) {
 		"orphans that it takes back":  {"readopts", "deletion", "deletion", "it took back configmaps/hello, "},
 		"a fight with an autoscaler":  {"", "drift", "drift", "nothing slows it down"},
 		"no fight with an autoscaler": {"eases", "drift", "drift", "**passed**: an autoscaler on deployments.apps/hello"},
+		"an addition that a policy refuses": {"", "admission", "",
+			"**passed**: a policy refuses a container that another client added to deployments.apps/hello: "},
+		"an addition that it removes": {"strips", "admission", "admission", "the operator removed a container that another client added"},
+		"a refused addition that nobody hears of": {"overlooks", "admission", "admission",
+			"added to deployments.apps/hello](#admission): neither the status nor an event reports it; as undisturbed"},
+		"a fight about the status":  {"", "drift", "drift", "another client falsified conditions[Ready].status 50 times"},
+		"no fight about the status": {"calms", "drift", "drift", "**passed**: a client that falsifies the status"},
+		"a status that stays false": {"tires", "drift", "drift", "for the last time, the status is still false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -825,7 +836,7 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"it writes once more some time after the creation": {[]string{"FAULT=trails"}, []string{"many"}, "",
 			[]string{"writes for a single sample"}},
 		"a busy operator, whose backoff begins late, and whose metrics count the errors": {
-			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready"}},
+			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready", "**passed**: its log stays short while writes fail"}},
 		"many samples": {nil, []string{"many"}, "", []string{"writes for a single sample"}},
 		"the pods of many samples do not fit on the nodes": {[]string{"FAULT=big"}, []string{"many"}, "",
 			[]string{"the pods of the copies do not fit on the simulated nodes"}},

@@ -66,8 +66,9 @@ func apiFaults(r *run) error {
 			all = append(all, disturbance{p.name, p.fast, func(t *trial) (Finding, error) { return t.lags(p) }})
 		}
 	}
+	var logs []repeated // while writes failed
 	for _, f := range writeFaults {
-		all = append(all, disturbance{f.name, f.fast, func(t *trial) (Finding, error) { return t.writesFail(f) }})
+		all = append(all, disturbance{f.name, f.fast, func(t *trial) (Finding, error) { return t.writesFail(f, &logs) }})
 	}
 	if hasChild { // at the end, because watches begin again only some time later
 		all = append(all, disturbance{"an API server that is killed and restarted", false, (*trial).apiServerKilled})
@@ -75,7 +76,11 @@ func apiFaults(r *run) error {
 	for n := range all {
 		all[n].name = "recovers from " + all[n].name
 	}
-	return r.each("faults", all)
+	err := r.each("faults", all)
+	if err == nil && len(logs) > 0 {
+		r.add("its log stays short while writes fail", judgeLog(logs))
+	}
+	return err
 }
 
 // each carries out disturbances until the time is over. With FAST=1, it carries out only the fast ones.
@@ -99,15 +104,21 @@ const window = 4 * time.Second
 type watched struct {
 	begin, end time.Time
 	entries    []ledger.Entry
+	log        repeated
 }
 
-// watch records the operator's writes in a window, which may already have begun. On a slow machine the short waits of
-// an exponential backoff fill the first window, so watch waits for a second one before it believes in a hot loop.
+// watch records the operator's writes and its log in a window, which may already have begun. On a slow machine the short
+// waits of an exponential backoff fill the first window, so watch waits for a second one before it believes in a hot loop.
 func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
 	for range 2 {
-		err = fixture.Pause(t.ctx, window-time.Since(begin))
-		w = watched{begin, time.Now(), t.writes(mark)}
-		if err != nil || !w.hot() {
+		p := t.operator.Process()
+		printed := p.Printed()
+		err = fixture.Pause(t.ctx, window/2-time.Since(begin))
+		early := p.OutputSince(printed)
+		printed = p.Printed()
+		err = errors.Join(err, fixture.Pause(t.ctx, window-time.Since(begin)))
+		w = watched{begin, time.Now(), t.writes(mark), mostRepeated(early, p.OutputSince(printed), t.namespace)}
+		if err != nil || !w.hot() && !w.log.tooOften() {
 			break
 		}
 		begin, mark = time.Now(), t.fixture.Ledger.Mark()
@@ -184,7 +195,7 @@ func burstsOf(times []time.Time) (starts []time.Time, longest int) {
 }
 
 // writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.
-func (t *trial) writesFail(f writeFault) (Finding, error) {
+func (t *trial) writesFail(f writeFault, logs *[]repeated) (Finding, error) {
 	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
 		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: f.verbs, Except: ledger.Housekeeping}})
 	defer fault.Release()
@@ -209,6 +220,7 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	*logs = append(*logs, w.log)
 	fault.Release()
 	begin, mark = time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {

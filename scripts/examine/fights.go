@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,20 +25,11 @@ func (t *trial) restoresStatus() (Finding, error) {
 	if err := t.idle(); err != nil {
 		return Finding{}, err
 	}
-	u, err := t.sample()
-	if err != nil {
-		return Finding{}, err
-	}
 	if !t.hasStatus() {
 		return skipped("its samples have no status"), nil
 	}
-	var subresources []string
-	if !t.target.statusless {
-		subresources = []string{"status"}
-	}
 	mark, begin := t.fixture.Ledger.Mark(), time.Now()
-	_, err = t.samples().Patch(t.ctx, u.GetName(), types.MergePatchType, []byte(`{"status":null}`),
-		metav1.PatchOptions{FieldManager: somebody}, subresources...)
+	_, err := t.patchStatus(nil)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		return skipped("the API server lets no client remove the status: %s", firstLine(apiMessage(err))), nil
 	} else if err != nil {
@@ -59,6 +51,20 @@ func (t *trial) restoresStatus() (Finding, error) {
 	}
 	return failed("the status stayed %s for %.0f s", how, time.Since(begin).Seconds()).with(strings.Split(err.Error(), "\n")...).
 		with(lines(t.writes(mark))...), nil
+}
+
+// patchStatus changes the status of the sample, as another client does. In a dry run, it only looks whether it could.
+func (t *trial) patchStatus(status any, dryRun ...string) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return nil, err
+	}
+	var subresources []string
+	if !t.target.statusless {
+		subresources = []string{"status"}
+	}
+	return t.samples().Patch(t.ctx, t.target.sample.GetName(), types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: somebody, DryRun: dryRun}, subresources...)
 }
 
 // statusIsBack returns nil when the state is that of an undisturbed run, after the status was removed.
@@ -92,11 +98,32 @@ func withFalse(got, want state.State, status string) state.State {
 	return all
 }
 
-// fights is how often the lab scales a child as an autoscaler does, and fightPause the pause after each time.
-const (
-	fights     = 20
-	fightPause = 500 * time.Millisecond
-)
+// A fight is a change that another client makes again and again, as often as the operator takes it back.
+type fight struct {
+	what   string // what the other client does
+	times  int
+	pause  time.Duration // after each change
+	change func() error
+	// answers are the writes of the operator that may take a change back.
+	answers ledger.Match
+}
+
+// fought judges by the number of its answers whether the operator ever gives way.
+func (t *trial) fought(f fight) (Finding, error) {
+	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	for range f.times {
+		if err := errors.Join(f.change(), fixture.Pause(t.ctx, f.pause)); err != nil {
+			return Finding{}, err
+		}
+	}
+	writes := t.fixture.Ledger.Entries(t.mine(mark, wire.Writes...), f.answers)
+	what := fmt.Sprintf("%s %d times in %.0f s, and the operator wrote %d times", f.what, f.times,
+		time.Since(begin).Seconds(), len(writes))
+	if len(writes) > f.times/2 {
+		return failed("%s: nothing slows it down", what).with(lines(writes)...), nil
+	}
+	return passed("%s", what), nil
+}
 
 // scaled is the first child of which the operator sets the replicas, and that an autoscaler can scale.
 func (r *run) scaled() (c child, ok bool) {
@@ -119,19 +146,9 @@ func (t *trial) isScaled(c child) (Finding, error) {
 		return Finding{}, err
 	}
 	replicas, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	mark, begin := t.fixture.Ledger.Mark(), time.Now()
-	for range fights {
-		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas+1),
-			metav1.PatchOptions{FieldManager: "autoscaler"}, "scale")
-		if err := errors.Join(err, fixture.Pause(t.ctx, fightPause)); err != nil {
-			return Finding{}, err
-		}
-	}
-	writes := t.fixture.Ledger.Entries(t.mine(mark, wire.Writes...), ledger.Match{Resources: []string{ledgerName(c)}})
-	what := fmt.Sprintf("an autoscaler changed the replicas %d times in %.0f s, and the operator wrote %d times", fights,
-		time.Since(begin).Seconds(), len(writes))
-	if len(writes) > fights/2 {
-		return failed("%s: nothing slows it down", what).with(lines(writes)...), nil
-	}
-	return passed("%s", what), nil
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas+1)
+	return t.fought(fight{"an autoscaler changed the replicas", 20, 500 * time.Millisecond, func() error {
+		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "autoscaler"}, "scale")
+		return err
+	}, ledger.Match{Resources: []string{ledgerName(c)}}})
 }

@@ -846,3 +846,35 @@ func TestABrokenLabIsNoFinding(t *testing.T) {
 		t.Errorf("%v, %v", err, r.report.Findings)
 	}
 }
+
+// TestMostRepeated has messages that differ in an attempt, a time, a duration and a UID, and lines about other objects.
+func TestMostRepeated(t *testing.T) {
+	line := func(n int, namespace string) string {
+		return fmt.Sprintf("2026-11-28T16:41:%02d.12Z retry %d of %s/hello in %dms, reconcileID=%08x-0000-4000-8000-000000000000\n",
+			n, n, namespace, n*n, n)
+	}
+	var early, late strings.Builder
+	for n := range 20 {
+		late.WriteString(line(n, "examine-7"))
+		late.WriteString(line(n, "examine-77"))
+		if n < 5 {
+			early.WriteString(line(n, "examine-7"))
+		}
+		late.WriteString("another message about examine-7/" + strings.Repeat("x", n) + "\n")
+	}
+	most := mostRepeated(early.String(), late.String(), "examine-7")
+	if most.early != 5 || most.late != 20 || !strings.Contains(most.line, "retry 19 of examine-7/hello") {
+		t.Errorf("%+v", most)
+	}
+	for want, all := range map[bool][]repeated{
+		true: {most, {"ten in a second", 20, 20}}, // longer than the window, as fast as in its first half
+		// the tries of a work queue, each with five tries at once; a burst at the beginning of the work
+		false: {{"retry", 45, 10}, {"a work queue", 9, 2}, {"a burst", 500, 20}, {}},
+	} {
+		for _, r := range all {
+			if r.tooOften() != want {
+				t.Errorf("%+v: too often is %v", r, !want)
+			}
+		}
+	}
+}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -226,4 +229,36 @@ func (r *reconciler) migrate(ctx context.Context, greeting *unstructured.Unstruc
 	}
 	_, ended, _ := unstructured.NestedString(have.Object, "status", "completionTime")
 	return ended
+}
+
+// statusWrites counts the writes of the status of a Greeting.
+type statusWrites struct {
+	count int
+	last  time.Time
+}
+
+// calm is the pause of an operator that calms down between two writes of the status of a Greeting.
+const calm = 2 * time.Second
+
+var errPostponed = errors.New("the status is written later")
+
+// mayWriteStatus reports whether the fault allows a write of the status of a Greeting, and counts it.
+func (r *reconciler) mayWriteStatus(greeting types.UID) (bool, error) {
+	w := r.statuses[greeting]
+	switch {
+	case r.fault == tires && w.count >= 12:
+		return false, nil
+	case r.fault == calms && time.Since(w.last) < calm:
+		return false, errPostponed
+	}
+	r.statuses[greeting] = statusWrites{w.count + 1, time.Now()}
+	return true, nil
+}
+
+// nag prints an error again and again.
+func nag(name cache.ObjectName, err error) {
+	for n := range 100 {
+		fmt.Fprintf(os.Stderr, "level=error object=%s waits, look %d: %v\n", name, n, err)
+		time.Sleep(100 * time.Millisecond)
+	}
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
@@ -111,6 +112,9 @@ const (
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
+	nags            = "nags"             // it prints an error ten times a second for some seconds
+	strips          = "strips"           // it replaces a whole Deployment of which a field has changed
+	tires           = "tires"            // it writes the status of a Greeting 12 times, and then never again
 
 	// Habits that are not faults and must not be reported as faults.
 	big         = "big"          // its pods need so much CPU that few of them fit on the nodes
@@ -150,6 +154,7 @@ const (
 	triesAgain  = "tries-again"  // a refused write is tried four times at once in each reconcile
 	inAPod      = "in-a-pod"     // it takes the namespace of its lease from the pod in which it runs
 	withdraws   = "withdraws"    // its IngressClass has the namespace in its name, and is deleted; all share another one
+	calms       = "calms"        // it writes the status of a Greeting at most once in 2 s
 	vague       = "vague"        // the status reports an error without its reason
 	byHost      = "by-host"      // its name in the lease is that of its machine, which is a pod's name in a cluster
 )
@@ -290,7 +295,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		func(o *metav1.ListOptions) { o.LabelSelector = "app=hello" })
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()),
-		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{}, made: map[string]bool{}, restored: map[string]int{},
+		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{}, made: map[string]bool{}, restored: map[string]int{}, statuses: map[types.UID]statusWrites{},
 		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {
@@ -364,9 +369,15 @@ func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimiting
 		if errors.Is(err, errQuit) {
 			return err
 		}
-		if err != nil {
+		if errors.Is(err, errPostponed) {
+			queue.Forget(name)
+			queue.AddAfter(name, calm)
+		} else if err != nil {
 			failures.Add(1)
 			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
+			if r.fault == nags {
+				go nag(name, err)
+			}
 			switch r.fault {
 			case atOnce:
 				queue.Add(name)

@@ -34,6 +34,7 @@ type reconciler struct {
 	made    map[string]bool           // the same of children that it has created
 	// restored counts changes of children by others.
 	restored map[string]int
+	statuses map[types.UID]statusWrites
 	sulking  atomic.Bool
 	visited  sync.Map // namespaces that are being deleted
 	listers  map[schema.GroupVersionResource]cache.GenericLister
@@ -340,6 +341,11 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 			metav1.PatchOptions{})
 		return err
 	}
+	if err == nil && r.fault == strips && gvr == children[1] {
+		want.SetResourceVersion(have.GetResourceVersion())
+		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Update(ctx, want, metav1.UpdateOptions{})
+		return err
+	}
 	if err != nil && r.fault == selects {
 		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{})
 		return err
@@ -452,6 +458,9 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	}
 	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
 		return nil
+	}
+	if may, err := r.mayWriteStatus(greeting.GetUID()); !may {
+		return err
 	}
 	condition["lastTransitionTime"] = time.Now().UTC().Format(time.RFC3339)
 	if r.fault == hotLoop {
