@@ -325,6 +325,32 @@ func TestACRDWithoutAStatusSubresource(t *testing.T) {
 	}
 }
 
+// TestCRDsOfSeveralKinds has a CRD with two versions, which is one kind, and a folder with CRDs of two kinds. The
+// operator of the first one needs a CRD of another product.
+func TestCRDsOfSeveralKinds(t *testing.T) {
+	dir := t.TempDir()
+	crd, err := os.ReadFile("testoperator/config/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.NewReplacer("greetings", "farewells", "Greeting", "Farewell").Replace(string(crd))
+	for name, text := range map[string]string{"crd.yaml": string(crd), "other.yaml": other} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for crds, want := range map[string]bool{"testoperator/config/crd_versions.yaml": false, dir: true} {
+		read, err := Subject{Program: "/bin/true", CRD: crds, Sample: "testoperator/config/sample.yaml",
+			Needs: []string{filepath.Join(dir, "other.yaml")}}.resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(newReport(read).Notes, "\n"); strings.Contains(notes, "The CRDs are for several kinds") != want {
+			t.Errorf("%s: %q", crds, notes)
+		}
+	}
+}
+
 // TestTitlesOfExtremeValues has the values of a field with a long path.
 func TestTitlesOfExtremeValues(t *testing.T) {
 	path := strings.Split("spec.template.spec.aFieldWithALongName.anotherFieldWithALongName", ".")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
@@ -73,7 +75,11 @@ func newReport(t *target) *Report {
 	for n, variable := range r.Subject.Env { // a value may be a secret
 		r.Subject.Env[n], _, _ = strings.Cut(variable, "=")
 	}
-	if len(t.kinds) > 1 {
+	kinds := map[schema.GroupKind]bool{} // each may have several versions
+	for gvk := range t.kinds {
+		kinds[gvk.GroupKind()] = true
+	}
+	if len(kinds) > 1 {
 		r.Notes = append(r.Notes,
 			fmt.Sprintf("The CRDs are for several kinds (%s). This is an examination of %s: run another with a sample of each "+
 				"other kind.",

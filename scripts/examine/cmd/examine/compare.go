@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -44,8 +46,17 @@ func explainCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "explain FINDING", Args: cobra.ExactArgs(1),
 		Short: "Explain a finding by its id, or the findings of an experiment",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if file == "" {
+				s, err := withFile(examine.Subject{}, "")
+				if err != nil {
+					return err
+				}
+				file = filepath.Join(s.Out, "examine.json")
+			}
 			report, err := examine.ReadReport(file)
-			if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w: `examine run` writes it, and --report names the examine.json in another folder OUT=", err)
+			} else if err != nil {
 				return err
 			}
 			if !report.Explain(cmd.OutOrStdout(), args[0]) {
@@ -54,6 +65,7 @@ func explainCommand() *cobra.Command {
 			}
 			return nil
 		}}
-	cmd.Flags().StringVar(&file, "report", filepath.Join(defaultOut, "examine.json"), "the report")
+	cmd.Flags().StringVar(&file, "report", "",
+		"the report (default: examine.json in the folder out: of examine.yaml, or in "+defaultOut+")")
 	return cmd
 }

@@ -130,6 +130,22 @@ func TestTwoReportsAreCompared(t *testing.T) {
 	}
 }
 
+// TestTheReportOfARepository explains a finding without --report: the settings of the repository name its folder.
+func TestTheReportOfARepository(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, err := printed(t, "explain", "drift/a"); err == nil || !strings.Contains(err.Error(), "`examine run` writes it") {
+		t.Errorf("without a report: %v", err)
+	}
+	report := `{"schema": "https://example.com/operator-workshop/examine/v1", "findings": [{"id": "drift/a", "experiment": "drift"}]}`
+	if err := errors.Join(os.Mkdir("report", 0o700), os.WriteFile("examine.yaml", []byte("out: report\n"), 0o600),
+		os.WriteFile("report/examine.json", []byte(report), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := printed(t, "explain", "drift/a"); err != nil || !strings.Contains(page, "drift/a") {
+		t.Errorf("%v\n%s", err, page)
+	}
+}
+
 // printed runs a command and returns what it prints.
 func printed(t *testing.T, args ...string) (string, error) {
 	t.Helper()
