@@ -15,11 +15,12 @@ import (
 // A queue has the experiments of an examination, in the order of risk. A run takes them in its lab; two runs take them side
 // by side.
 type queue struct {
-	mu   sync.Mutex
-	all  []experiment
-	left []experiment
-	end  time.Time
-	runs int
+	mu    sync.Mutex
+	all   []experiment
+	left  []experiment
+	clock *clock
+	end   time.Duration
+	runs  int
 }
 
 func (q *queue) join() {
@@ -30,33 +31,32 @@ func (q *queue) join() {
 
 // next is the next experiment, with its number and its deadline. There is none when the next experiment has the other value
 // of alone.
-func (q *queue) next(alone bool) (e experiment, number int, deadline time.Time, ok bool) {
+func (q *queue) next(alone bool) (e experiment, number int, deadline time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.left) == 0 || q.left[0].alone != alone {
 		return e, 0, deadline, false
 	}
-	e, deadline = q.left[0], shareOf(q.left, q.end, q.runs)
+	now := q.clock.now()
+	e, deadline = q.left[0], now+shareOf(q.left, q.end-now, q.runs)
 	q.left = q.left[1:]
 	return e, len(q.all) - len(q.left), deadline, true
 }
 
-// shareOf is the deadline of the first of some experiments: its share of the time until end that is left for all of them,
-// when some runs take them.
-func shareOf(left []experiment, end time.Time, runs int) time.Time {
+// shareOf is the share of the first of some experiments in the time that is left for all of them, when some runs take them.
+func shareOf(left []experiment, whole time.Duration, runs int) time.Duration {
 	all := 0
 	for _, e := range left {
 		all += e.share
 	}
-	whole := time.Until(end)
-	return time.Now().Add(min(whole, whole*time.Duration(runs*left[0].share)/time.Duration(all)))
+	return min(whole, whole*time.Duration(runs*left[0].share)/time.Duration(all))
 }
 
 // allOf runs the experiments. Most of them run side by side in two labs, because an experiment mostly waits: it can end the
 // program, and disturb its requests, and no experiment in the other lab notices. An experiment that runs alone has results
 // that the others need, or needs their results.
 func (r *run) allOf(chosen []experiment) error {
-	q := &queue{all: chosen, left: chosen, end: r.end, runs: 1}
+	q := &queue{all: chosen, left: chosen, clock: r.clock, end: r.end, runs: 1}
 	if err := r.work(q, true); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (r *run) another(ctx context.Context) (*run, error) {
 	}
 	t.old = r.target.old
 	second := newRun(ctx, t, Options{Bin: r.options.Bin, Progress: func(string, ...any) {}})
-	second.secrets, second.period, second.end = r.secrets, r.period, r.end
+	second.secrets, second.period, second.clock, second.end = r.secrets, r.period, r.clock, r.end
 	return second, nil
 }
 

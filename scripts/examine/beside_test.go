@@ -15,23 +15,22 @@ import (
 // TestQueue has an experiment that runs alone before two that run side by side.
 func TestQueue(t *testing.T) {
 	all := []experiment{{id: "first", share: 1, alone: true}, {id: "second", share: 2}, {id: "third", share: 3}}
-	q := &queue{all: all, left: all, end: time.Now().Add(time.Hour), runs: 1}
+	q := &queue{all: all, left: all, clock: &clock{}, end: time.Hour, runs: 1}
 	if e, _, _, ok := q.next(false); ok {
 		t.Errorf("%s runs beside others", e.id)
 	}
-	minutes := func(deadline time.Time) float64 { return time.Until(deadline).Round(time.Second).Minutes() }
-	if e, number, deadline, ok := q.next(true); !ok || e.id != "first" || number != 1 || minutes(deadline) != 10 {
-		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, minutes(deadline))
+	if e, number, deadline, ok := q.next(true); !ok || e.id != "first" || number != 1 || deadline.Minutes() != 10 {
+		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, deadline.Minutes())
 	}
 	if e, _, _, ok := q.next(true); ok {
 		t.Errorf("%s runs alone", e.id)
 	}
 	q.join()
-	if e, number, deadline, ok := q.next(false); !ok || e.id != "second" || number != 2 || minutes(deadline) != 48 {
-		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, minutes(deadline))
+	if e, number, deadline, ok := q.next(false); !ok || e.id != "second" || number != 2 || deadline.Minutes() != 48 {
+		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, deadline.Minutes())
 	}
-	if e, number, deadline, ok := q.next(false); !ok || e.id != "third" || number != 3 || minutes(deadline) != 60 {
-		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, minutes(deadline))
+	if e, number, deadline, ok := q.next(false); !ok || e.id != "third" || number != 3 || deadline.Minutes() != 60 {
+		t.Errorf("%v, %s, %d, for %v minutes", ok, e.id, number, deadline.Minutes())
 	}
 	if _, _, _, ok := q.next(false); ok {
 		t.Error("there is a fourth experiment")

@@ -82,7 +82,7 @@ func (o *operator) initialize(ctx context.Context, served bool) error {
 		if err != nil {
 			return fmt.Errorf("the init container %s: %w", c.Name, err)
 		}
-		within, cancel := context.WithTimeout(ctx, initTime)
+		within, cancel := o.clock.within(ctx, initTime, errLate)
 		select {
 		case <-p.Ended():
 		case <-within.Done():

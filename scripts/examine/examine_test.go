@@ -819,7 +819,7 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",
 			[]string{"**passed**: changed fields of configmaps/hello", "**passed**: changed fields of deployments.apps/hello",
 				"**passed**: a removed status comes back: the status was back after "}},
-		"its client is limited to 5 requests a second, which is too little for many samples": {[]string{"FAULT=throttled"},
+		"its client is limited to 1 request a second, which is too little for many samples": {[]string{"FAULT=crawls"},
 			[]string{"many"}, "", []string{"the time was over, and the work was still going on: "}},
 		"a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
 			[]string{"configmaps/hello (3 fields)"}},

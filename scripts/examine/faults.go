@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -202,7 +201,7 @@ func (t *trial) writesFail(f writeFault, logs *[]repeated) (Finding, error) {
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Second)
+	ctx, cancel := t.clock.within(t.ctx, 20*time.Second, errLate)
 	defer cancel()
 	if err := fault.Await(ctx, 1); err != nil {
 		return skipped("nothing was disturbed: %v", err), nil

@@ -64,7 +64,7 @@ func Judge(ctx context.Context, w *fixture.Fixture, s Subject, spec specificatio
 	t := &target{Subject: s, sample: &unstructured.Unstructured{Object: spec.Sample()}}
 	j := &judged{newRun(ctx, t, Options{Progress: func(string, ...any) {}}), spec}
 	j.fixture, j.prefix, j.specified = w, "examine-"+rand.String(5)+"-", true
-	j.end = time.Now().Add(s.time())
+	j.end = s.time()
 	j.found = func(f Finding) error {
 		if f.Verdict == Skipped && (f.Left == 0 || strings.HasPrefix(f.Title, notTried)) {
 			return nil // it does not apply to this operator
@@ -84,6 +84,7 @@ func Judge(ctx context.Context, w *fixture.Fixture, s Subject, spec specificatio
 		stop()
 		err = errors.Join(err, j.removeAll(context.WithoutCancel(ctx)))
 	}()
+	go j.clock.run(watching)
 	if err := j.secrets.Watch(watching, w.Kube); err != nil {
 		return err
 	}
@@ -122,7 +123,8 @@ func (j *judged) steps(watching context.Context) error {
 		{id: "condition", share: 1, run: j.conditions}, experimentOf("deletion"), experimentOf("restart"),
 		experimentOf("steady-state")}
 	for n, e := range rest {
-		j.current, j.deadline = e, shareOf(rest[n:], j.end, 1)
+		now := j.clock.now()
+		j.current, j.deadline = e, now+shareOf(rest[n:], j.end-now, 1)
 		if err := errors.Join(e.run(j.run), j.stopped); err != nil {
 			return err
 		}
@@ -174,7 +176,7 @@ func (j *judged) crd() error {
 func (j *judged) install() error {
 	var err error
 	for _, crd := range j.target.crds {
-		_ = fixture.Eventually(j.ctx, 20*time.Second, func() error {
+		_ = j.clock.eventually(j.ctx, 20*time.Second, func() error {
 			_, err = j.crds().Create(j.ctx, crd, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
 				return errors.Join(err, j.uninstall(j.ctx))

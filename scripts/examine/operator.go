@@ -27,6 +27,7 @@ type operator struct {
 	target    *target
 	program   string // that start runs
 	fixture   *fixture.Fixture
+	clock     *clock
 	user      *fixture.User
 	pod       string      // its name; empty when the program runs outside a pod
 	self      *corev1.Pod // the source of the downward API, also outside a pod
@@ -43,7 +44,7 @@ type operator struct {
 // replica that fails leaves no pod.
 func (r *run) newOperator(ctx context.Context, name string, flags []string) (o *operator, err error) {
 	w, t := r.fixture, r.target
-	o = &operator{target: t, program: t.Program, fixture: w, flags: flags}
+	o = &operator{target: t, program: t.Program, fixture: w, clock: r.clock, flags: flags}
 	if r.operator != nil {
 		second := o
 		defer func() {
@@ -178,13 +179,13 @@ func (o *operator) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("PROGRAM=%s %w: %w", o.program, errNotStarted, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
+	ctx, cancel := o.clock.within(ctx, 40*time.Second, errLate)
 	defer cancel()
 	ended, stop := p.Context(ctx)
 	defer stop()
 	mine := ledger.Match{Users: []string{o.user.Name}, After: mark}
 	if err = fixture.Eventually(ended, time.Hour, func() error { return o.observes(mark) }); err == nil {
-		quiet, stop := context.WithTimeoutCause(ended, 10*time.Second, errBusy)
+		quiet, stop := o.clock.within(ended, 10*time.Second, errBusy)
 		defer stop()
 		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
@@ -219,7 +220,6 @@ func (o *operator) observes(mark int) error {
 }
 
 var (
-	errLate = errors.New("the time is over")
 	errBusy = errors.New("it sends requests all the time")
 
 	errNotStarted = errors.New("cannot be started")

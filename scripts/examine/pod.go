@@ -156,7 +156,7 @@ func (o *operator) awaitProbes(ctx context.Context) error {
 		if probe == nil {
 			continue
 		}
-		err := fixture.Eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe.ProbeHandler) })
+		err := o.clock.eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe.ProbeHandler) })
 		if err != nil {
 			return err
 		}

@@ -47,8 +47,9 @@ type run struct {
 	trials   atomic.Int32
 	live     atomic.Int32 // trials that have not ended
 	nodes    []string     // of the cluster
-	end      time.Time    // optional work after it is left out
-	deadline time.Time    // the same for the current experiment
+	clock    *clock
+	end      time.Duration // by the clock; optional work after it is left out
+	deadline time.Duration // the same for the current experiment
 
 	// learned from undisturbed runs
 	children []child
@@ -98,7 +99,7 @@ type run struct {
 
 // newRun makes a run without a fixture.
 func newRun(ctx context.Context, t *target, o Options) *run {
-	return &run{ctx: ctx, target: t, options: o, narrator: &narrator{pass: o.Progress}, fields: map[child][]path{}, report: newReport(t), prefix: "examine-",
+	return &run{ctx: ctx, target: t, options: o, clock: &clock{}, narrator: &narrator{pass: o.Progress}, fields: map[child][]path{}, report: newReport(t), prefix: "examine-",
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
 		deleted: map[string]bool{}, lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: t.Period.Duration}
 }
@@ -121,6 +122,9 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	}
 	begin := time.Now()
 	r := newRun(ctx, t, o)
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	go r.clock.run(working)
 	t.choosePlace(func(sentence string) {
 		r.report.Notes = append(r.report.Notes, sentence)
 		o.Progress("%s", sentence)
@@ -136,6 +140,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		err := r.allOf(chosen)
 		r.report.Took = time.Since(begin).Round(time.Second)
 		r.report.Interrupted = ctx.Err() != nil
+		r.noteLonger(time.Since(begin) - r.clock.now())
 		return err
 	})
 	return report, err
@@ -167,8 +172,8 @@ func (r *run) inLab(do func() error) (err error) {
 		return err
 	}
 	go r.provide(watching)
-	if r.end.IsZero() {
-		r.end = time.Now().Add(r.target.time())
+	if r.end == 0 {
+		r.end = r.clock.now() + r.target.time()
 	}
 	if err := r.fixture.AnswerExec(watching); err != nil {
 		return err
@@ -346,4 +351,12 @@ func firstLine(text string) string {
 }
 
 // late reports whether optional work must be left out.
-func (r *run) late() bool { return time.Now().After(r.deadline) }
+func (r *run) late() bool { return r.clock.now() > r.deadline }
+
+// noteLonger says how much longer a busy machine needed.
+func (r *run) noteLonger(by time.Duration) {
+	if by > r.report.Took/10 {
+		r.report.Notes = append(r.report.Notes, fmt.Sprintf("Other programs wanted the processors: the machine needed %v longer for "+
+			"the experiments than an idle machine.", by.Round(time.Second)))
+	}
+}

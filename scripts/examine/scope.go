@@ -106,9 +106,9 @@ func (t *trial) cleanNamespaces(ctx context.Context) {
 	if t.target.cluster { // a namespace takes seconds to disappear
 		patience = 15 * time.Second
 	}
-	for begin, forced := time.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; _ = fixture.Pause(ctx,
+	for begin, forced := t.clock.now(), false; ctx.Err() == nil && t.nothingLeft() != nil; _ = fixture.Pause(ctx,
 		50*time.Millisecond) {
-		if forced = forced || time.Since(begin) > patience; !forced {
+		if forced = forced || t.clock.now()-begin > patience; !forced {
 			continue
 		}
 		for _, c := range t.owns() {

@@ -30,7 +30,8 @@ type trial struct {
 	ctx       context.Context
 	namespace string
 	began     time.Time
-	mark      int // of the ledger, at the beginning
+	until     time.Duration // by the clock
+	mark      int           // of the ledger, at the beginning
 	// errorsBefore is how many reconciles had ended in an error at the beginning.
 	errorsBefore int
 	given        map[child]types.UID // prerequisites of the sample
@@ -58,7 +59,7 @@ func (r *run) ensureRunning(ctx context.Context) error {
 
 // inTrial runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
 func (r *run) inTrial(f func(t *trial) error) error {
-	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errOver)
+	ctx, cancel := r.clock.within(r.ctx, trialTime, errOver)
 	defer cancel()
 	t, err := r.newTrial(ctx)
 	if err != nil {
@@ -70,6 +71,9 @@ func (r *run) inTrial(f func(t *trial) error) error {
 	return inTime(ctx, err)
 }
 
+// trialTime limits a trial.
+const trialTime = 2 * time.Minute
+
 // errOver says that the time of a trial was over. It is the lab's time, so the results of the trial until then prove
 // nothing about the operator.
 var errOver = errors.New("the time was over")
@@ -78,7 +82,8 @@ var errOver = errors.New("the time was over")
 func inTime(ctx context.Context, err error) error { return errors.Join(context.Cause(ctx), err) }
 
 func (r *run) newTrial(ctx context.Context) (*trial, error) {
-	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now(), given: map[child]types.UID{}}
+	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now(), until: r.clock.now() + trialTime,
+		given: map[child]types.UID{}}
 	if t.namespace == "" {
 		t.namespace = fmt.Sprintf("%s%d", r.prefix, r.trials.Add(1))
 	}
@@ -152,16 +157,16 @@ func (t *trial) clean() {
 	if t.run.ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 30*time.Second)
+	ctx, cancel := t.clock.within(context.WithoutCancel(t.ctx), 30*time.Second, errLate)
 	defer cancel()
 	name := t.target.sample.GetName()
 	_ = t.samples().Delete(ctx, name, metav1.DeleteOptions{})
-	for begin := time.Now(); ctx.Err() == nil; _ = fixture.Pause(ctx, 50*time.Millisecond) {
+	for begin := t.clock.now(); ctx.Err() == nil; _ = fixture.Pause(ctx, 50*time.Millisecond) {
 		u, err := t.samples().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			break
 		}
-		if time.Since(begin) > 10*time.Second || !t.target.cluster && time.Since(begin) > 4*time.Second {
+		if took := t.clock.now() - begin; took > 10*time.Second || !t.target.cluster && took > 4*time.Second {
 			u.SetFinalizers(nil)
 			_, _ = t.samples().Update(ctx, u, metav1.UpdateOptions{})
 		}
@@ -256,7 +261,7 @@ func (t *trial) idle() error {
 	if err := t.serve(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(t.ctx, 4*time.Second, errLate)
+	ctx, cancel := t.clock.within(t.ctx, 4*time.Second, errLate)
 	defer cancel()
 	match := t.mine(0, append(slices.Clone(wire.Writes), wire.Get, wire.List)...)
 	if err := t.fixture.Ledger.AwaitQuiet(ctx, time.Second, match); err != nil && t.ctx.Err() != nil {
@@ -302,7 +307,7 @@ func (t *trial) quiet(window time.Duration) error {
 
 // quietWithin waits until the operator has written nothing for a time, no longer than limit.
 func (t *trial) quietWithin(limit, window time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(t.ctx, limit, errLate)
+	ctx, cancel := t.clock.within(t.ctx, limit, errLate)
 	defer cancel()
 	if err := t.fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {
 		if t.ctx.Err() != nil {
@@ -317,5 +322,5 @@ var errRestless = errors.New("the operator does not stop writing")
 
 // eventually returns nil when observe returns nil within the time, and before the time of the trial is over.
 func (t *trial) eventually(within time.Duration, observe func() error) error {
-	return fixture.Eventually(t.ctx, within, observe)
+	return t.clock.eventually(t.ctx, within, observe)
 }

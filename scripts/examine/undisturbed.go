@@ -97,11 +97,11 @@ func (t *trial) restarted() error {
 
 // learn creates the sample, waits until it is ready, and records the operator's writes and children.
 func (t *trial) learn() error {
-	begin := time.Now()
+	begin := t.clock.now()
 	if err := t.serve(); err != nil {
 		return errors.Join(err, t.sight())
 	}
-	t.run.slowest = max(t.slowest, time.Since(begin))
+	t.run.slowest = max(t.slowest, t.clock.now()-begin)
 	t.findPause()
 	if len(t.keys) == 0 && !t.specified {
 		if err := t.finished(); err != nil {

@@ -113,8 +113,7 @@ func many(r *run) error {
 		}
 		var last string
 		var err error
-		end, _ := t.ctx.Deadline()
-		isIdle := t.eventually(time.Until(end)-10*time.Second, func() error {
+		isIdle := t.eventually(t.until-t.clock.now()-10*time.Second, func() error {
 			if last, err = t.notServed(mark, last); err == nil || t.isIdle(mark, begin) {
 				return nil
 			}

@@ -125,7 +125,7 @@ func (t *trial) serveRestored() (Finding, error) {
 // watchesBack waits until the operator has begun its watches again. An operator begins each watch after a short random
 // pause.
 func (t *trial) watchesBack() error {
-	ctx, cancel := context.WithTimeout(t.ctx, 10*time.Second)
+	ctx, cancel := t.clock.within(t.ctx, 10*time.Second, errLate)
 	defer cancel()
 	_ = t.fixture.Ledger.AwaitQuiet(ctx, 2*time.Second, ledger.Match{Users: []string{t.operator.user.Name},
 		Verbs: []string{wire.List, wire.Watch}})

@@ -128,6 +128,7 @@ const (
 	trails      = "trails"       // some seconds after the creation it writes to the ConfigMap once more
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
+	crawls      = "crawls"       // its client sends 1 request a second
 	eases       = "eases"        // it restores the replicas of a Deployment three times, and then leaves them
 	remakes     = "remakes"      // it deletes a child that the API server does not let it change, and makes it again
 	renames     = "renames"      // its ConfigMap gets another name when the first one is taken
@@ -240,8 +241,11 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	must(err)
 	config.QPS = -1 // a client-side rate limit would hide its requests
-	if fault == throttled {
+	switch fault {
+	case throttled:
 		config.QPS, config.Burst = 5, 10 // as client-go has them
+	case crawls:
+		config.QPS, config.Burst = 1, 10
 	}
 	if fault == deaf {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &onceWatched{RoundTripper: next} })

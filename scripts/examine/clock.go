@@ -1,0 +1,81 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
+)
+
+// A clock measures how long the machine has worked for the lab. On an idle machine it advances as the wall time does. If
+// other programs want the processors, it advances more slowly, so the same experiments take longer, and a wait that is
+// over is no fault of the machine.
+//
+// At intervals, the clock wants a processor for a short time, and advances as fast as it gets that time. Two other
+// measures are simpler, and wrong. A timer is hardly late beside busy programs, because a scheduler prefers a program that
+// slept. And /proc/pressure/cpu counts the lab's own programs, on Linux.
+type clock struct{ at atomic.Int64 }
+
+const (
+	// interval is the time between two pieces of work, and work is processor time. A scheduler interrupts such a piece.
+	interval, work = 250 * time.Millisecond, 5 * time.Millisecond
+	// idle is how long a piece may take on an idle machine: beside one program of the lab, it gets half of a processor.
+	idle = 2 * work
+	// longest is how many times as long as on an idle machine the experiments may take.
+	longest = 3
+)
+
+// run advances the clock until ctx ends.
+func (c *clock) run(ctx context.Context) {
+	runtime.LockOSThread() // the processor time is that of one thread
+	defer runtime.UnlockOSThread()
+	for last := time.Now(); fixture.Pause(ctx, interval) == nil; {
+		due := last.Add(interval)
+		for begin := processorTime(); processorTime()-begin < work && time.Since(due) < longest*idle; {
+		}
+		now := time.Now()
+		c.at.Add(int64(advance(now.Sub(last), now.Sub(due))))
+		last = now
+	}
+}
+
+// advance is how far the clock advances in a time in which a piece of work took so long.
+func advance(elapsed, took time.Duration) time.Duration {
+	took = min(max(took, idle), longest*idle)
+	return time.Duration(float64(elapsed) * float64(idle) / float64(took))
+}
+
+// processorTime is how long this thread has had a processor.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return time.Duration(t.Nano())
+}
+
+func (c *clock) now() time.Duration { return time.Duration(c.at.Load()) }
+
+// within is context.WithTimeoutCause by this clock.
+func (c *clock) within(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	end := c.now() + d
+	go func() {
+		for left := d; left > 0 && fixture.Pause(ctx, max(left, interval)) == nil; left = end - c.now() {
+		}
+		cancel(cause)
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// eventually is fixture.Eventually by this clock.
+func (c *clock) eventually(ctx context.Context, within time.Duration, observe func() error) error {
+	end := c.now() + within
+	return fixture.Until(ctx, func() bool { return c.now() > end }, observe)
+}
+
+// errLate says that a wait was over.
+var errLate = errors.New("the time is over")
