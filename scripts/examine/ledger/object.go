@@ -59,7 +59,9 @@ func (l *Ledger) Describe(content []byte) {
 		known.resourceVersion, known.state, known.texts = d.resourceVersion, now, texts
 	}
 	known.versions = append(known.versions, d)
-	known.versions = known.versions[max(0, len(known.versions)-boundVersions):]
+	if l.bounded {
+		known.versions = known.versions[max(0, len(known.versions)-boundVersions):]
+	}
 	l.objects.Add(o.Metadata.UID, known)
 }
 
