@@ -19,7 +19,7 @@ const (
 	mostContent   = 256 << 10
 )
 
-// An object has hashes of the newest values that are known, the short texts of some of them, and a description of each
+// An object has hashes of the newest values that are known, the texts of some of them, and a description of each
 // version.
 type object struct {
 	resourceVersion string
@@ -59,7 +59,9 @@ func (l *Ledger) Describe(content []byte) {
 		known.resourceVersion, known.state, known.texts = d.resourceVersion, now, texts
 	}
 	known.versions = append(known.versions, d)
-	known.versions = known.versions[max(0, len(known.versions)-boundVersions):]
+	if l.bounded {
+		known.versions = known.versions[max(0, len(known.versions)-boundVersions):]
+	}
 	l.objects.Add(o.Metadata.UID, known)
 }
 
@@ -110,7 +112,7 @@ var follows = []string{"managedFields", "resourceVersion", "generation"}
 // seed of the hashes of this process.
 var seed = maphash.MakeSeed()
 
-// stateOf returns a hash of each value, by its path, and the short text of each value that a record may show.
+// stateOf returns a hash of each value, by its path, and the text of each value that a record may show.
 func stateOf(fields map[string]any) (s, texts state.State) {
 	s, texts = state.State{}, state.State{}
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
@@ -122,7 +124,7 @@ func stateOf(fields map[string]any) (s, texts state.State) {
 	})
 	for path, value := range s {
 		if mayShow(path) {
-			texts[path] = short(value)
+			texts[path] = line(value)
 		}
 		s[path] = strconv.FormatUint(maphash.String(seed, value), 36)
 	}
@@ -135,14 +137,32 @@ func mayShow(path string) bool {
 	return (strings.HasPrefix(path, ".spec.") || strings.HasPrefix(path, ".status.")) && !strings.Contains(path, ".env[")
 }
 
-// short returns a value in one short line.
-func short(value string) string {
-	const most = 40
-	text := []rune(strings.Join(strings.Fields(value), " "))
-	if len(text) > most {
-		text = append(text[:most-1], '…')
+// The number of characters of a value that the ledger keeps for a comparison, and that a record shows.
+const mostKept, mostShown = 1000, 40
+
+// line returns a value in one line.
+func line(value string) string { return cut(strings.Join(strings.Fields(value), " "), mostKept) }
+
+// cut returns the beginning of a long text.
+func cut(text string, most int) string {
+	all := []rune(text)
+	if len(all) > most {
+		all = append(all[:most-1:most-1], '…')
 	}
-	return string(text)
+	return string(all)
+}
+
+// contrast returns two values in short lines. Of a long value, the line has the part that differs.
+func contrast(was, is string) string {
+	const before = 8
+	a, b, same := []rune(was), []rune(is), 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	if at := same - before; at > 0 && max(len(a), len(b)) > mostShown {
+		was, is = "…"+string(a[at:]), "…"+string(b[at:])
+	}
+	return cut(was, mostShown) + " → " + cut(is, mostShown)
 }
 
 // values returns the old and the new value of each field of which a text is known.
@@ -152,7 +172,7 @@ func values(fields []string, before, now state.State) map[string]string {
 		was, had := before["."+field]
 		is, has := now["."+field]
 		if had || has {
-			all[field] = cmp.Or(was, "–") + " → " + cmp.Or(is, "–")
+			all[field] = contrast(cmp.Or(was, "–"), cmp.Or(is, "–"))
 		}
 	}
 	if len(all) == 0 {

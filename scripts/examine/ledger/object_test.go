@@ -86,13 +86,15 @@ func TestARecordShowsWhatChanged(t *testing.T) {
 func TestARecordShowsTheChangedValuesOfSpecAndStatus(t *testing.T) {
 	l := New(nil)
 	long := strings.Repeat("long ", 20)
-	for version, content := range []string{`"spec":{"replicas":1,"page":"short","env":[{"name":"A","value":"secret"}]},"data":{"a":"secret"}`,
-		`"spec":{"replicas":3,"page":"` + long + `","env":[{"name":"A","value":"changed"}]},"data":{"a":"changed"}`} {
+	same := strings.Repeat("same ", 20)
+	for version, content := range []string{`"spec":{"replicas":1,"page":"short","end":"` + same + `12:01 and more","env":[{"name":"A","value":"secret"}]},"data":{"a":"secret"}`,
+		`"spec":{"replicas":3,"page":"` + long + `","end":"` + same + `12:02 and more","env":[{"name":"A","value":"changed"}]},"data":{"a":"changed"}`} {
 		l.Describe(fmt.Appendf(nil, `{"kind":"Web","metadata":{"uid":"u","resourceVersion":"%d","annotations":{"copy":"%d secret"}},%s}`,
 			version+1, version, content))
 	}
 	kept := l.described("u")
-	want := map[string]string{"spec.replicas": "1 → 3", "spec.page": "short → " + long[:39] + "…"}
+	want := map[string]string{"spec.replicas": "1 → 3", "spec.page": "short → " + long[:39] + "…",
+		"spec.end": "…ame 12:01 and more → …ame 12:02 and more"}
 	if diff := cmp.Diff(want, kept.versions[1].Values); diff != "" {
 		t.Error(diff)
 	}

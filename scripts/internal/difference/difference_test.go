@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
 // solution is a program that a reader should write.
@@ -118,5 +120,37 @@ func TestTheStarterIsNoDifference(t *testing.T) {
 	all = Of(Sources{"main.go": []byte(mine)}, Sources{"main.go": []byte(solution)}, Sources{"main.go": []byte(starter)})
 	if len(all) == 0 || all[0].Statement != "controllerutil.CreateOrPatch(ctx, a)" {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestTheSameInAnotherForm: a reader may keep the old status in several ways, and may write the value of a constant. A copy
+// that shares its conditions with the object is another program.
+func TestTheSameInAnotherForm(t *testing.T) {
+	const status = "old := web.Status\n\tweb.Status = statusFor(web)\n\tif equality.Semantic.DeepEqual(old, web.Status) {\n\t\treturn nil\n\t}"
+	const inPlace = "old := web.DeepCopy()\n\tmeta.SetStatusCondition(&web.Status.Conditions, ready)\n" +
+		"\tif equality.Semantic.DeepEqual(old.Status, web.Status) {\n\t\treturn nil\n\t}"
+	const value = `const FieldOwner = "myweb-operator"`
+	if file := testkit.Read(t, "../../../04-controller-runtime/internal/myweb/desired.go"); !strings.Contains(file, value) {
+		t.Errorf("the constant is not %s", value)
+	}
+	const apply = "err := r.Apply(ctx, desired, client.FieldOwner(myweb.FieldOwner))"
+	for _, test := range []struct {
+		name, mine, solution string
+		same                 bool
+	}{
+		{"a copy of the object", strings.NewReplacer("old := web.Status", "was := web.DeepCopy()", "(old,", "(was.Status,").Replace(status), status, true},
+		{"a copy of the status", strings.NewReplacer("old := web.Status", "old := web.Status.DeepCopy()", "(old,", "(*old,").Replace(status), status, true},
+		{"a copy of another object", strings.Replace(status, "old := web", "old := other", 1), status, false},
+		{"a copy that is used as a whole", strings.NewReplacer("old := web.Status", "old := web.DeepCopy()", "(old,", "(old.Status, old,").Replace(status), status, false},
+		{"a copy that shares the conditions", strings.NewReplacer("web.DeepCopy()", "web.Status", "old.Status", "old").Replace(inPlace), inPlace, false},
+		{"the value of a constant", strings.Replace(apply, "myweb.FieldOwner", `"myweb-operator"`, 1), apply, true},
+		{"another value", strings.Replace(apply, "myweb.FieldOwner", `"other"`, 1), apply, false},
+	} {
+		program := func(body string) Sources {
+			return Sources{"main.go": []byte("package main\n\nfunc (r *Reconciler) update(ctx context.Context, web *webv1.MyWeb) error {\n\t" + body + "\n}\n")}
+		}
+		if all := Of(program(test.mine), program(test.solution), nil); len(all) == 0 != test.same {
+			t.Errorf("%s: %+v", test.name, all)
+		}
 	}
 }

@@ -65,6 +65,8 @@ type walk struct {
 	// values those that only name a value.
 	file                   string
 	imports, types, values map[string]string
+	// kept has the variables of the function that keep a status, by their names, with the object.
+	kept map[string]string
 	// unread has the variables of the function that a Get fills and nothing reads.
 	unread map[string]bool
 	// inLoop is whether a return ends a loop.
@@ -84,7 +86,10 @@ func (w *walk) parse(name string, data []byte) *ast.File {
 func (w *walk) visit(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.FuncDecl:
-		w.types, w.values, w.unread = w.typesOf(node), w.valuesOf(node), unreadOf(node)
+		w.types, w.values, w.kept, w.unread = w.typesOf(node), w.valuesOf(node), w.keptOf(node), unreadOf(node)
+		for name := range w.kept {
+			w.types[name] = anyVariable
+		}
 	case *ast.IfStmt:
 		w.below(node.Init)
 		switch condition, text := w.print(node.Cond), w.header(node); {
@@ -161,6 +166,10 @@ func (w *walk) assignment(node *ast.AssignStmt) {
 		for n := range node.Lhs {
 			if w.values[w.print(node.Lhs[n])] != "" {
 				continue // the statements that use it have the value
+			}
+			if object := w.kept[w.print(node.Lhs[n])]; object != "" && node.Tok == token.DEFINE {
+				w.insert(node.Pos(), w.print(node), "keep "+object+".Status", "")
+				continue
 			}
 			if isPlain(node.Lhs[n]) && isPlain(node.Rhs[n]) {
 				continue // it keeps a variable of the program
@@ -265,7 +274,7 @@ func (w *walk) addAt(at token.Pos, text string, kind Kind) {
 // insert adds a statement. A program chooses the names of its variables and packages, so the key has their types and
 // paths.
 func (w *walk) insert(at token.Pos, text, key string, kind Kind) {
-	key = w.expand(key)
+	key = w.ofKept(w.expand(key))
 	for _, same := range equivalents {
 		key = same.form.ReplaceAllString(key, same.key)
 	}
@@ -286,13 +295,14 @@ func (w *walk) expand(text string) string {
 	return chosen.ReplaceAllStringFunc(text, func(name string) string { return cmp.Or(w.values[name], name) })
 }
 
-// equivalents are conditions that have several forms.
+// equivalents are expressions that have several forms.
 var equivalents = []struct {
 	form *regexp.Regexp
 	key  string
 }{
 	{regexp.MustCompile(`\b(\w+)\.(?:DeletionTimestamp|GetDeletionTimestamp\(\)) != nil|!(\w+)\.GetDeletionTimestamp\(\)\.IsZero\(\)`),
 		"!$1$2.DeletionTimestamp.IsZero()"},
+	{regexp.MustCompile(`\bmyweb\.FieldOwner\b`), `"myweb-operator"`},
 	{regexp.MustCompile(`\bctrl\.(SetControllerReference|CreateOrUpdate)\b`), "controllerutil.$1"}, // controller-runtime has both names
 	{regexp.MustCompile(`err != nil && !\w+\.IsNotFound\(err\)`), "client.IgnoreNotFound(err) != nil"},
 	{regexp.MustCompile(`!(\w+)\.IsNotFound\(err\)`), "$1.IsNotFound(err)"}, // the block says what it means

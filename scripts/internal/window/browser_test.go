@@ -223,7 +223,7 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 }
 
 // TestAQuestionHasTheFocus: the answer to a question after Begin goes to the question, also while the reader's own program
-// uses the terminal of the buttons.
+// uses the terminal of the buttons. The exercise leads a reader who has left the question back to it.
 func TestAQuestionHasTheFocus(t *testing.T) {
 	f := start(t)
 	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@printf 'Save them? [y/N] '; read a; echo \"the answer is $$a\"\n")
@@ -232,7 +232,10 @@ func TestAQuestionHasTheFocus(t *testing.T) {
 	ask := func(panel, answer string) {
 		do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(begin), chromedp.Click(begin))
 		says(t, ctx, panel+" .xterm-accessibility", "[y/N]")
-		do(t, ctx, chromedp.KeyEvent(answer), chromedp.KeyEvent(kb.Enter))
+		do(t, ctx, chromedp.Click("#tab-exercises"))
+		says(t, ctx, "#panel-exercises .verdict", "The command may ask a question in its terminal")
+		do(t, ctx, chromedp.Click(`//button[text()="Go to the terminal"]`), chromedp.WaitVisible(panel),
+			chromedp.KeyEvent(answer), chromedp.KeyEvent(kb.Enter))
 		says(t, ctx, panel+" .xterm-accessibility", "the answer is "+answer)
 	}
 	ask("#panel-commands", "y")

@@ -254,6 +254,41 @@ func TestTheCardLeadsToItsLines(t *testing.T) {
 	says(t, ctx, codeText, "package mymain")
 }
 
+// TestTheLineIsSeenBetweenTheBars: the buttons above the editor and the bar below it hide no line to which the reader is led.
+func TestTheLineIsSeenBetweenTheBars(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, f.code(), "package main\n"+strings.Repeat("// a long file\n", 98)+"no\n")
+	ctx := f.editor(t)
+	do(t, ctx, chromedp.EmulateViewport(1280, 400))
+	for _, line := range []int{2, 40, 100} {
+		s, err := f.Course.State()
+		testkit.Must(t, err)
+		e := f.Course.All[0]
+		testkit.Must(t, f.Course.Judged(e, s, f.Course.Digest(e), exercise.Judgement{
+			Compile: fmt.Errorf("it does not compile:\nwork/04-x/main.go:%d:1: undefined", line)}))
+		button := fmt.Sprintf(`//button[text()="Line %d of main.go"]`, line)
+		do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitReady(button))
+		for name, lead := range map[string]chromedp.Tasks{
+			"button": {chromedp.Click(button)},
+			"F8":     {chromedp.Focus(`//button[text()="Check"]`), chromedp.KeyEvent(kb.F8)},
+		} {
+			for _, from := range []int{0, 9999} {
+				do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`getSelection().removeAllRanges();
+					for (const part of ["#panel-exercises", ".editor .cm-scroller"]) document.querySelector(part).scrollTop = %d;`, from), nil), lead)
+				err := chromedp.Run(ctx, chromedp.Poll(`(() => {
+					const node = getSelection().anchorNode;
+					const at = (node instanceof Element ? node : node?.parentElement)?.closest(".editor .cm-line");
+					const { left, top, bottom } = at?.getBoundingClientRect() ?? {};
+					return at && [top + 2, bottom - 2].every((y) => document.elementFromPoint(left + 2, y)?.closest(".cm-line") === at);
+				})()`, nil, chromedp.WithPollingTimeout(10*time.Second)))
+				if err != nil {
+					t.Errorf("line %d by %s, from %d: %v", line, name, from, err)
+				}
+			}
+		}
+	}
+}
+
 // TestAReaderChoosesTheFile: a choice above the editor leads to each file that the exercise gives to its reader, and a new
 // verdict leads to the file with the error. The specification is only read.
 func TestAReaderChoosesTheFile(t *testing.T) {

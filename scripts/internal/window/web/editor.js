@@ -67,6 +67,16 @@ function keys(editor) {
     ...defaultKeymap.filter((binding) => binding.key !== "Alt-l")]);
 }
 
+/**
+ * Returns the heights of the bars above and below the editor that stay in view. A line to which the reader is led, or types,
+ * is between them.
+ * @param {EditorView} view
+ */
+function bars(view) {
+  const height = (/** @type {string} */ selector) => view.dom.closest(".panel")?.querySelector(selector)?.clientHeight ?? 0;
+  return { top: height(".buttons"), bottom: height(".editor > div > .bar") };
+}
+
 // Types over a selection. Left to itself, the browser gives such a text the style of the old one, as an inline style, which
 // the content security policy refuses.
 const typeOver = EditorView.domEventHandlers({ beforeinput: (event, view) => {
@@ -240,7 +250,7 @@ export class Editor {
   show(disk) {
     const windows = /\r\n/.test(disk.text) && !/(^|[^\r])\n/.test(disk.text);
     const extensions = [shared(this.path), keys(this), history(), closeBrackets(), typeOver, indentOnInput(), lintGutter(),
-      this.help.of([]), windows ? EditorState.lineSeparator.of("\r\n") : [],
+      this.help.of([]), EditorView.scrollMargins.of(bars), windows ? EditorState.lineSeparator.of("\r\n") : [],
       EditorView.contentAttributes.of({ "aria-label": this.path, "aria-describedby": "editor-keys" }),
       EditorView.updateListener.of((update) => update.docChanged && this.follow(update.changes))];
     const { draft, state } = this.draft(extensions) ??

@@ -51,6 +51,12 @@ function cardOf(card, old) {
     element("dl", {}, ...card.lines.flatMap((line) => [element("dt", {}, line.label), element("dd", {}, line.text)])));
 }
 
+/** @param {State} state */
+const isRunning = (state) => state.is === "running" || state.is === "moved";
+
+/** @param {State} state of a command; its terminal is not shown after a check and a hint, which do not ask */
+const mayAsk = (state) => !/^(check|hint) /.test(state.id);
+
 /**
  * Returns the places of the last check in the reader's files.
  * @param {Task} task
@@ -62,6 +68,7 @@ const placesOf = (task) => (task.files ?? []).flatMap((file) => (file.places ?? 
  * @property {import("./dom.js").Run} inTerminal runs a command, and shows its terminal
  * @property {import("./dom.js").Run} beside runs a command, and keeps the shown tab
  * @property {import("./dom.js").Run} program runs the reader's program in its terminal
+ * @property {() => void} answer shows the terminal in which the last command may ask
  * @property {(id: string) => void} replay
  * @property {() => void} back shows the exercises
  * @property {(progress: Progress) => void} progress receives the progress after each reading
@@ -193,6 +200,10 @@ export class Exercises {
     if (state && !(state.is === "done" && task.card)) {
       showState(verdict, judged && state.is === "failed" ? { ...state, says: "" } : state);
     }
+    if (state && isRunning(state) && mayAsk(state)) {
+      verdict.append(" ", t("The command may ask a question in its terminal, and waits for your answer there."), " ",
+        element("button", { type: "button", "data-exercise": task.id, click: () => this.doors.answer() }, t("Go to the terminal")));
+    }
     const next = progress.exercises.find((one) => one.id === progress.next);
     const parts = [verdict, ...(task.card ? [cardOf(task.card, isOld && !judged)] : [])];
     if (task.hint) {
@@ -312,9 +323,8 @@ export class Exercises {
       const wasRunning = this.states.get(id)?.is === "running";
       this.states.set(id, state);
       await this.refresh();
-      const isRunning = state.is === "running" || state.is === "moved";
-      if (isShown && !(wasRunning && isRunning)) this.results.scrollIntoView({ block: "nearest" });
-      if (isRunning) return;
+      if (isShown && !(wasRunning && isRunning(state))) this.results.scrollIntoView({ block: "nearest" });
+      if (isRunning(state)) return;
       if (target === "check" && this.checkAgain) return this.saved(true);
       if (begins && state.is === "done") {
         this.doors.back();
@@ -329,7 +339,8 @@ export class Exercises {
    * @param {boolean} check
    */
   async saved(check) {
-    const running = ["running", "moved"].includes(this.states.get(this.id)?.is ?? "");
+    const state = this.states.get(this.id);
+    const running = state !== undefined && isRunning(state);
     this.checkAgain = running && (check || this.checksOnSave.checked);
     if (!running && (check || this.checksOnSave.checked)) {
       return this.act(this.id, "check");

@@ -22,11 +22,21 @@ const terminals = new Map();
 /** @type {Map<string, (state: import("./dom.js").State) => void>} */
 const waiting = new Map();
 
+// The terminal of the last command of the exercises.
+let asking = "commands";
+
+// Shows the terminal in which the last command may ask.
+function answer() {
+  showBeside(asking);
+  terminals.get(asking)?.focus();
+}
+
 // Runs the command of a button of the exercises, and shows the terminal, unless the terminal is busy.
 /** @type {import("./dom.js").Run} */
 function run(id, command, onState) {
-  select("commands");
-  terminals.get("commands")?.focus(); // the command may ask
+  asking = "commands";
+  select(asking);
+  terminals.get(asking)?.focus(); // the command may ask
   runBeside(id, command, (state) => {
     if (state.is === "refused") select("exercises");
     onState(state);
@@ -57,10 +67,8 @@ for (const tab of tabs) {
   terminals.set(name, new PageTerminal(panel, name, isOfButtons ? "" : page, (state) => {
     tab.hidden = false;
     if (state.is === "moved") {
-      if (waiting.has(state.id) && !find("#panel-commands").hidden) {
-        select("more");
-        terminals.get("more")?.focus(); // the command may ask
-      }
+      asking = "more";
+      if (waiting.has(state.id) && !find("#panel-commands").hidden) answer();
       announce(state.says ?? "");
       return;
     }
@@ -72,7 +80,7 @@ for (const tab of tabs) {
 }
 const loop = new Loop(find("#panel-loop"), runBeside);
 const exercises = new Exercises(find("#panel-exercises"), page, { inTerminal: run, beside: runBeside, program: runProgram,
-  back: () => select("exercises"), replay: (id) => {
+  back: () => select("exercises"), answer, replay: (id) => {
     loop.open(id);
     showLoop();
   }, progress: (progress) => route?.take(progress) });

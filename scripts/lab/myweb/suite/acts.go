@@ -122,13 +122,24 @@ const mostWrites = 30
 // write in each of them.
 const mostBefore = 100
 
-// endless returns the first writes of an object that the operator writes again and again since a mark, so many times.
+// endless returns the first writes of an object that the operator writes again and again since a mark, so many times. Of
+// several such objects, it returns the one that changes most often: a write that changes nothing calls no Reconcile.
 func (t *T) endless(after, times int) []ledger.Entry {
-	writes := map[string][]ledger.Entry{}
+	writes, changes, most := map[string][]ledger.Entry{}, map[string]int{}, ""
 	for _, e := range t.Writes(after) {
 		object := e.FullResource() + " " + e.Name
-		if writes[object] = append(writes[object], e); len(writes[object]) == times {
-			return writes[object]
+		writes[object] = append(writes[object], e)
+		if e.Committed() && !e.Creates() {
+			changes[object]++
+		}
+		if changes[object] > changes[most] {
+			most = object
+		}
+		if len(writes[object]) == times {
+			if 2*len(writes[most]) < times {
+				most = object
+			}
+			return writes[most]
 		}
 	}
 	return nil
@@ -143,8 +154,14 @@ func (t *T) mustStop(mark, times int) {
 	first, last := writes[0], writes[len(writes)-1]
 	text := fmt.Sprintf("expected that the operator stops writing; but it wrote %s %s %d times in %v", first.FullResource(),
 		first.Name, len(writes), last.Start.Sub(first.Start).Round(time.Millisecond))
-	if fields := t.varying(first); fields != "" {
-		text += ", and changed " + fields
+	fields := t.varying(first)
+	if at := slices.IndexFunc(fields, field.isPutBack); at >= 0 {
+		text += fmt.Sprintf(": each write removes %s, %s puts it back, and each of the two changes calls Reconcile again",
+			fields[at].path, fields[at].by[0])
+		removes := func(e ledger.Entry) bool { return slices.Contains(t.Fixture.Ledger.Fields(e), fields[at].path) }
+		writes = writes[max(0, slices.IndexFunc(writes, removes)):]
+	} else if len(fields) > 0 {
+		text += ", and changed " + listed(fields)
 	}
 	t.Unexpected(writes, "%s", text)
 	runtime.Goexit()
@@ -162,15 +179,44 @@ func (t *T) cancelWhenEndless(ctx context.Context, mark int, cancel context.Canc
 	}
 }
 
-// varying describes the fields of an object that change while the operator writes it again and again, and their field
-// managers: the operator, and perhaps another writer.
-func (t *T) varying(e ledger.Entry) string {
+// A field changes while the operator writes its object again and again. by are its field managers.
+type field struct {
+	path string
+	by   []string
+	// comesAndGoes means that some versions of the object lack the field.
+	comesAndGoes bool
+}
+
+// isOfCluster reports whether only a controller of the cluster writes the field.
+func (f field) isOfCluster() bool { return len(f.by) == 1 && strings.HasPrefix(f.by[0], "kube-") }
+
+// isPutBack reports whether a controller of the cluster writes the field again, and another client removes it.
+func (f field) isPutBack() bool { return f.comesAndGoes && f.isOfCluster() }
+
+func (f field) String() string {
+	if len(f.by) == 0 {
+		return f.path
+	}
+	return f.path + " (written by " + strings.Join(f.by, " and ") + ")"
+}
+
+// listed describes the first of some fields.
+func listed(fields []field) string {
+	var lines []string
+	for _, f := range fields[:min(len(fields), 3)] {
+		lines = append(lines, f.String())
+	}
+	return strings.Join(lines, ", ")
+}
+
+// varying returns the fields of an object that change while the operator writes it again and again.
+func (t *T) varying(e ledger.Entry) (fields []field) {
 	ctx, cancel := context.WithTimeout(t.ctx, 3*time.Second)
 	defer cancel()
 	resource, _, _ := strings.Cut(e.FullResource(), "/")
 	w, err := t.Objects(resource).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + e.Name})
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer w.Stop()
 	const versions = 6
@@ -192,18 +238,20 @@ func (t *T) varying(e ledger.Entry) string {
 		}
 	}
 	_, varying := state.Common(states)
-	var lines []string
 	for _, path := range slices.Sorted(maps.Keys(varying)) {
-		line := strings.TrimPrefix(path, ".")
-		if by := managers[path]; len(by) > 0 {
-			line += " (written by " + strings.Join(by, " and ") + ")"
-		}
-		lines = append(lines, line)
+		lacks := func(s state.State) bool { _, has := s[path]; return !has }
+		fields = append(fields, field{strings.TrimPrefix(path, "."), managers[path], slices.ContainsFunc(states, lacks)})
 	}
-	slices.SortStableFunc(lines, func(a, b string) int { // a field of the cluster's controllers often follows from another
-		return strings.Count(a, "(written by kube-") - strings.Count(b, "(written by kube-")
+	slices.SortStableFunc(fields, func(a, b field) int { // a field of the cluster's controllers often follows from another
+		switch {
+		case a.isOfCluster() == b.isOfCluster():
+			return 0
+		case b.isOfCluster():
+			return -1
+		}
+		return 1
 	})
-	return strings.Join(lines[:min(len(lines), 3)], ", ")
+	return fields
 }
 
 // keyed matches the key of an item of a list, in a path of managed fields.

@@ -216,6 +216,61 @@ func doesNotStop(t *testing.T, times int, pause time.Duration, wait func(*T)) in
 	return o.At
 }
 
+// TestAWarWithAController has an operator that writes a ConfigMap without a change, and a Deployment without the annotation
+// that a controller of the cluster sets: the failure is about the Deployment, and its moment is the first removal.
+func TestAWarWithAController(t *testing.T) {
+	version := func(n int) string {
+		annotations := ""
+		if n%2 == 0 {
+			annotations = `"annotations": {"deployment.kubernetes.io/revision": "1"},`
+		}
+		return fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "check", "uid": "u",
+			"resourceVersion": "%d", %s "managedFields": [{"manager": "kube-controller-manager", "fieldsType": "FieldsV1", "fieldsV1":
+			{"f:metadata": {"f:annotations": {"f:deployment.kubernetes.io/revision": {}}}}}]}}`, n, annotations)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for n := range 6 {
+			fmt.Fprintf(w, `{"type": "MODIFIED", "object": %s}`, version(100+n))
+		}
+	}))
+	defer server.Close()
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := outcomeOf(t, time.Minute, func(t *T) {
+		t.Fixture.Dynamic = client
+		l := t.Fixture.Ledger
+		send := func(r wire.Request, n, code int, effect ledger.Effect) {
+			r.Namespace, r.Name = "check", "web"
+			id := l.Begin("lab", r, nil)
+			l.Change(id, func(e *ledger.Entry) {
+				e.Code, e.Effect, e.Served, e.UID, e.ResourceVersion = code, effect, []int{code}, "u", fmt.Sprint(n)
+			})
+			l.End(id)
+		}
+		deployment := wire.Request{Verb: wire.Create, Group: "apps", Resource: "deployments"}
+		l.Describe([]byte(version(1)))
+		send(deployment, 1, 201, ledger.Moved)
+		deployment.Verb = wire.Update
+		send(deployment, 1, 409, ledger.None)
+		for n := 2; len(l.Entries()) < 3*mostWrites; n += 2 {
+			l.Describe([]byte(version(n)))
+			send(wire.Request{Verb: wire.Update, Resource: ConfigMaps}, 0, 200, ledger.Same)
+			l.Describe([]byte(version(n + 1)))
+			send(deployment, n+1, 200, ledger.Moved)
+		}
+		t.mustStop(0, mostWrites)
+	})
+	const want = ": each write removes metadata.annotations.deployment.kubernetes.io/revision, kube-controller-manager puts it " +
+		"back, and each of the two changes calls Reconcile again:"
+	first, _, _ := strings.Cut(o.Reason, "\n")
+	if !strings.Contains(first, "it wrote deployments.apps web ") || !strings.HasSuffix(first, want) || o.At != 4 {
+		t.Errorf("at %d: %s", o.At, first)
+	}
+}
+
 // TestWhatFollowedAnAct has an operator that gets an event and sends nothing, and one that is refused.
 func TestWhatFollowedAnAct(t *testing.T) {
 	deleted := wire.Event{Type: "DELETED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check", Name: "web"}}
