@@ -112,9 +112,6 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	if err := t.create(); err != nil {
 		return f, false, err
 	}
-<<<<<<< HEAD
-	if _, err := t.awaitRefusal(c, 0); err != nil {
-=======
 	return t.refusedUntil(c, 0, lift, message, t.asUndisturbed)
 }
 
@@ -122,16 +119,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 // the end.
 func (t *trial) refusedUntil(c child, mark int, lift func(context.Context) error, message string, end func() error) (f Finding,
 	reported bool, err error) {
-	met := func() error {
-		for _, e := range t.writes(mark) {
-			if e.FullResource() == ledgerName(c) && isRefused(e) {
-				return nil
-			}
-		}
-		return errors.New("it was never refused anything")
-	}
-	if err := t.eventually(20*time.Second, met); err != nil {
->>>>>>> faultsb
+	if _, err := t.awaitRefusal(c, mark); err != nil {
 		return skipped("%v", err), false, nil
 	}
 	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
