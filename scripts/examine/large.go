@@ -14,8 +14,8 @@ import (
 // resource can have (1.5 MiB).
 const tooLarge = 1<<20 + 1<<16
 
-// longest is the longest text that the schema allows, at most tooLarge.
-func longest(field map[string]any, was any) []any {
+// longestText is the longest text that the schema allows, at most tooLarge.
+func longestText(field map[string]any, was any) []any {
 	text, _ := was.(string)
 	if text == "" || field["enum"] != nil || field["pattern"] != nil || field["format"] != nil {
 		return nil
@@ -30,7 +30,7 @@ func longest(field map[string]any, was any) []any {
 // largeText is the change of a text of the sample that makes a child too large: a ConfigMap, a Secret, or a child with an
 // annotation that has the text.
 func (r *run) largeText() (v variation, c child, found bool) {
-	all, _ := r.target.variations(longest)
+	all, _ := r.target.variations(longestText)
 	for _, v := range all {
 		was, _ := v.was.(string)
 		if len(was) < 3 || v.value == nil || was == v.value {
