@@ -96,7 +96,8 @@ func (t *trial) becomesTooLarge(v variation, c child) (Finding, error) {
 	if err := t.eventually(time.Minute, t.asBefore); err != nil {
 		return t.notRecovered("1 minute after the text was short again", mark, err), nil
 	}
-	back := fmt.Sprintf("as before %.1f s after the text was short again", time.Since(begin).Seconds())
+	back := fmt.Sprintf("the refusal was %q; as before %.1f s after the text was short again", shortened(message, 200),
+		time.Since(begin).Seconds())
 	return w.judge(where+other, back, reported, nil), nil
 }
 

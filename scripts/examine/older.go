@@ -145,13 +145,17 @@ func (t *trial) meetsOlder(c child, older *unstructured.Unstructured, silent boo
 	case err != nil || now.GetUID() != uid || t.asUndisturbed() == nil:
 		return t.olderIsOver(w, mark)
 	}
-	refused := refusedError{last: ledger.Entry{Message: "immutable"}} // an operator can look, and not try
+	message := "immutable" // of an operator that looks, and does not try
+	var refused refusedError
 	tried := errors.As(beingRefused(t.fixture.Ledger.Entries(t.mine(mark, wire.Writes...),
 		ledger.Match{Resources: []string{ledgerName(c)}})), &refused)
+	if tried {
+		message = refused.last.Message
+	}
 	if silent && !tried {
 		return skipped("it does not try to change the object: whether it restores its fields, the experiment drift shows"), nil
 	}
-	reported, where, missing := t.reacts(c, func() (bool, string) { return t.reportsRefusal(refused.last.Message) })
+	reported, where, missing := t.reacts(c, func() (bool, string) { return t.reportsRefusal(message) })
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}

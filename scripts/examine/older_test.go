@@ -19,10 +19,10 @@ func TestWhatTheAPIServerRefuses(t *testing.T) {
 	both := []string{"older", "values"}
 	tests := map[string]planted{
 		"only in its log": {[]string{"FAULT=overlooks"}, both, "older values", []string{
-			"**failed**: [" + large + "](#extreme-values): neither the status nor an event reports it; as before",
+			"**failed**: [" + large + "](#extreme-values): neither the status nor an event reports it; the refusal was",
 			"**failed**: [" + older + " is made again, or reported](#children-of-an-older-version): neither the status nor an event"}},
 		"in the status": {nil, both, "", []string{"**passed**: " + large, ", while another sample got ready; its other children " +
-			"existed; as before", "**passed**: " + older, "the status reports it; its other children existed; as undisturbed"}},
+			"existed; the refusal was", "finds this object too large", "**passed**: " + older, "the status reports it; its other children existed; as undisturbed"}},
 	}
 	if os.Getenv("LONG") != "" {
 		tests["without backoff"] = planted{[]string{"FAULT=at-once"}, both[:1], "older", []string{"a hot loop"}}
@@ -52,7 +52,7 @@ func TestChildrenThatItMakesAgain(t *testing.T) {
 		"**passed**: an older services/hello with another kind of clusterIP is made again, or reported: as undisturbed with",
 		"**passed**: an older configmaps/hello with other, immutable data is made again, or reported: as undisturbed with",
 		"**passed**: an older secrets/hello with other, immutable data is made again, or reported: as undisturbed with",
-		"**passed**: spec.text becomes too large for configmaps/hello: "})
+		"**passed**: spec.text becomes too large for configmaps/hello: ", "may not be more than 1048576 bytes"})
 }
 
 // TestFieldsThatNoClientCanChange has an object of each kind, and one of a kind without such a field.
