@@ -297,8 +297,18 @@ func (r *Report) section(b *strings.Builder, e experiment) {
 		return
 	}
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", e.title, e.why)
+	r.items(b, e, false)
+	if passed := r.count(e.id, Passed); passed > 0 {
+		fmt.Fprintf(b, "\n<details><summary>%d passed</summary>\n\n", passed)
+		r.items(b, e, true)
+		b.WriteString("\n</details>\n")
+	}
+}
+
+// items lists the findings of an experiment that passed, or the others.
+func (r *Report) items(b *strings.Builder, e experiment, passed bool) {
 	for _, f := range r.Findings {
-		if f.Experiment != e.id {
+		if f.Experiment != e.id || (f.Verdict == Passed) != passed {
 			continue
 		}
 		fmt.Fprintf(b, "- **%s**: %s: %s\n", f.Verdict, f.Title, strings.ReplaceAll(strings.TrimSpace(f.What), "\n", "\n  "))

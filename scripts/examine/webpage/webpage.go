@@ -3,20 +3,22 @@ package webpage
 
 import (
 	"bytes"
+	_ "embed"
 	"html"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
 )
 
-// pageStyle is the style of a page.
-const pageStyle = "body{font:16px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}" +
-	"pre{background:#f4f4f4;padding:.5em;overflow-x:auto}table{display:block;overflow-x:auto}" +
-	"td,th{padding:.2em 1em .2em 0;text-align:left;vertical-align:top}" +
-	".failed{color:#b00020}.passed{color:#00691c}.late{color:#7a4b00}.skipped{color:#555}"
+//go:embed style.css
+var style string
 
 // coloured adds a colour to the word of a verdict.
 var coloured = strings.NewReplacer("<strong>failed</strong>", `<strong class="failed">failed</strong>`,
@@ -27,11 +29,27 @@ var coloured = strings.NewReplacer("<strong>failed</strong>", `<strong class="fa
 // Write writes a page of Markdown as HTML that needs no other file.
 func Write(file, title, markdown string) error {
 	var page bytes.Buffer
-	page.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>" + html.EscapeString(title) +
-		"</title>\n<style>" + pageStyle + "</style>\n")
-	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	page.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">" +
+		"<meta name=\"viewport\" content=\"width=device-width\"><title>" + html.EscapeString(title) +
+		"</title>\n<style>\n" + style + "</style>\n")
+	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(folds{}, 1))))
 	if err := md.Convert([]byte(markdown), &page); err != nil {
 		return err
 	}
 	return os.WriteFile(file, []byte(coloured.Replace(page.String())), 0o644)
+}
+
+// folds renders no other HTML of a page than the lines before and after a folded list: a report has texts of an operator.
+type folds struct{}
+
+var fold = regexp.MustCompile(`^(<details><summary>[0-9]+ passed</summary>|</details>)\s*$`)
+
+func (folds) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if text := node.Lines().Value(source); entering && fold.Match(text) {
+			_, _ = w.Write(text)
+		}
+		return ast.WalkContinue, nil
+	})
 }
