@@ -42,11 +42,14 @@ func sentences(v Result) (expected, happened string) {
 	lines := strings.Split(strings.TrimSpace(v.Reason), "\n")
 	expected, happened, ok := strings.Cut(lines[0], "; but ")
 	if !ok {
-		return v.Title, strings.Join(lines[:min(len(lines), mostOfTest)], "\n")
+		return v.Title, ended(strings.Join(lines[:min(len(lines), mostOfTest)], "\n"))
 	}
 	expected = strings.TrimPrefix(strings.TrimPrefix(expected, "expected "), "that ")
-	return expected, strings.TrimSuffix(strings.Join(append([]string{happened}, printedOf(lines)...), "\n"), ":")
+	return expected, ended(strings.Join(append([]string{happened}, printedOf(lines)...), "\n"))
 }
+
+// ended returns a text without the colon before lines that are not shown.
+func ended(text string) string { return strings.TrimRight(text, ": ") }
 
 // printedOf returns what a program printed before its end: the error that explains it, or the last lines. A reason has
 // them below its first line.
@@ -80,6 +83,10 @@ func failureLines(v Result) (lines []CardLine) {
 	return append(lines, CardLine{translation.Mark("Expected"), expected}, CardLine{translation.Mark("Happened"), happened})
 }
 
+// ofBefore says why a card is not about the exercise's own check.
+var ofBefore = CardLine{translation.Mark("Earlier"),
+	translation.Mark("The exercise's own check passed. This check is of an exercise before, and what you wrote since fails it.")}
+
 // checksBefore says that the earlier checks passed.
 var checksBefore = translation.Mark("the %d checks before it passed, too")
 
@@ -89,7 +96,11 @@ func (r Judgement) Card(next string, last *Card) Card {
 		return Card{Lines: []CardLine{{translation.Mark("Happened"), r.Compile.Error()}}}
 	}
 	if bad := failed(slices.Concat(r.Own, r.Earlier)); len(bad) > 0 {
-		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: failureLines(bad[0]), More: len(bad) - 1}
+		lines := failureLines(bad[0])
+		if len(failed(r.Own)) == 0 {
+			lines = append(lines, ofBefore)
+		}
+		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: lines, More: len(bad) - 1}
 	}
 	c := Card{Passed: r.Passed()}
 	for _, v := range slices.Concat(r.Own, r.Earlier) {
