@@ -45,29 +45,10 @@ func sentences(v Result) (expected, happened string) {
 		return v.Title, ended(strings.Join(lines[:min(len(lines), mostOfTest)], "\n"))
 	}
 	expected = strings.TrimPrefix(strings.TrimPrefix(expected, "expected "), "that ")
+	if request := requestOf(lines); request != "" {
+		return expected, ended(happened) + "\n" + request
+	}
 	return expected, ended(strings.Join(append([]string{happened}, printedOf(lines)...), "\n"))
-}
-
-// ended returns a text without the colon before lines that are not shown.
-func ended(text string) string { return strings.TrimRight(text, ": ") }
-
-// printedOf returns what a program printed before its end: the error that explains it, or the last lines. A reason has
-// them below its first line.
-func printedOf(lines []string) (some []string) {
-	const most = 3
-	ownLines := lines[1:]
-	switch {
-	case strings.HasSuffix(lines[0], "Its first error:"):
-		ownLines = ownLines[:min(len(ownLines), 1)]
-	case strings.HasSuffix(lines[0], "Its last lines:"):
-		ownLines = ownLines[max(0, len(ownLines)-most):]
-	default:
-		return nil
-	}
-	for _, line := range ownLines {
-		some = append(some, strings.TrimSpace(outcome.LogLine(line)))
-	}
-	return some
 }
 
 // failureLines returns the act of a user, the expectation, and the outcome.

@@ -79,10 +79,11 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 	const log = `2026-11-28T12:00:00Z	ERROR	no	{"controller": "x", "reconcileID": "1", "error": "there is \"x\""}`
 	for reason, want := range map[string]string{
-		"expected that it starts; but the operator ended with code 1. Its last lines:\n  a\n  b\n  c\n  " + log:    "the operator ended with code 1. Its last lines:\nb\nc\n2026-11-28T12:00:00Z\tERROR\tno\terror: there is \"x\"",
-		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c": "the operator ended. Its first error:\nerror: a",
-		"expected no write; but the operator sent 2 writes:\n  create a\n  create b":                               "the operator sent 2 writes",
-		"expected that it stops; but it does not: 30 s are over: \n  create a":                                     "it does not: 30 s are over",
+		"expected that it starts; but the operator ended with code 1. Its last lines:\n  a\n  b\n  c\n  " + log:          "the operator ended with code 1. Its last lines:\nb\nc\n2026-11-28T12:00:00Z\tERROR\tno\terror: there is \"x\"",
+		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c":       "the operator ended. Its first error:\nerror: a",
+		"expected no write; but the operator sent 2 writes:\n  create a\n  create b":                                     "the operator sent 2 writes",
+		"expected no write; but the operator sent 2 writes:\n  09:57:45.217 update mywebs web 200 20ms same\n  create b": "the operator sent 2 writes\nIts first request: update mywebs web 200 same",
+		"expected that it stops; but it does not: 30 s are over: \n  create a":                                           "it does not: 30 s are over",
 	} {
 		if _, got := sentences(Result{Reason: reason}); got != want {
 			t.Errorf("%q, want %q", got, want)
