@@ -387,7 +387,7 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 	} else if r, err = w.examine(ctx, c, t, verbose); err != nil {
 		return err
 	}
-	r.Print(os.Stdout, e, verbose)
+	r.Print(os.Stdout, e, verbose, c.Place(e, r.Earlier)...)
 	if err := c.Judged(e, s, files, r); err != nil {
 		return err
 	}

@@ -42,29 +42,13 @@ func sentences(v Result) (expected, happened string) {
 	lines := strings.Split(strings.TrimSpace(v.Reason), "\n")
 	expected, happened, ok := strings.Cut(lines[0], "; but ")
 	if !ok {
-		return v.Title, strings.Join(lines[:min(len(lines), mostOfTest)], "\n")
+		return v.Title, ended(strings.Join(lines[:min(len(lines), mostOfTest)], "\n"))
 	}
 	expected = strings.TrimPrefix(strings.TrimPrefix(expected, "expected "), "that ")
-	return expected, strings.TrimSuffix(strings.Join(append([]string{happened}, printedOf(lines)...), "\n"), ":")
-}
-
-// printedOf returns what a program printed before its end: the error that explains it, or the last lines. A reason has
-// them below its first line.
-func printedOf(lines []string) (some []string) {
-	const most = 3
-	ownLines := lines[1:]
-	switch {
-	case strings.HasSuffix(lines[0], "Its first error:"):
-		ownLines = ownLines[:min(len(ownLines), 1)]
-	case strings.HasSuffix(lines[0], "Its last lines:"):
-		ownLines = ownLines[max(0, len(ownLines)-most):]
-	default:
-		return nil
+	if request := requestOf(lines); request != "" {
+		return expected, ended(happened) + "\n" + request
 	}
-	for _, line := range ownLines {
-		some = append(some, strings.TrimSpace(outcome.LogLine(line)))
-	}
-	return some
+	return expected, ended(strings.Join(append([]string{happened}, printedOf(lines)...), "\n"))
 }
 
 // failureLines returns the act of a user, the expectation, and the outcome.
@@ -80,6 +64,10 @@ func failureLines(v Result) (lines []CardLine) {
 	return append(lines, CardLine{translation.Mark("Expected"), expected}, CardLine{translation.Mark("Happened"), happened})
 }
 
+// ofBefore says why a card is not about the exercise's own check.
+var ofBefore = CardLine{translation.Mark("Earlier"),
+	translation.Mark("The exercise's own check passed. This check is of an exercise before, and what you wrote since fails it.")}
+
 // checksBefore says that the earlier checks passed.
 var checksBefore = translation.Mark("the %d checks before it passed, too")
 
@@ -89,7 +77,11 @@ func (r Judgement) Card(next string, last *Card) Card {
 		return Card{Lines: []CardLine{{translation.Mark("Happened"), r.Compile.Error()}}}
 	}
 	if bad := failed(slices.Concat(r.Own, r.Earlier)); len(bad) > 0 {
-		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: failureLines(bad[0]), More: len(bad) - 1}
+		lines := failureLines(bad[0])
+		if len(failed(r.Own)) == 0 {
+			lines = append(lines, ofBefore)
+		}
+		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: lines, More: len(bad) - 1}
 	}
 	c := Card{Passed: r.Passed()}
 	for _, v := range slices.Concat(r.Own, r.Earlier) {

@@ -60,8 +60,12 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 	r := Judgement{Own: []Result{{Check: "a", Verdict: "passed"}}, Earlier: []Result{{Check: "b", Verdict: "passed"},
 		{Check: "c", Verdict: "failed", Title: "the title", Reason: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
-	r.Print(&out, Exercise{ID: "04.3"}, false)
-	for _, want := range []string{"passed  a", "failed  c", "Expected:    the title", "Happened:    the sum is 0\n"} {
+	r.Print(&out, Exercise{ID: "04.3"}, false, CardLine{"Look at", "main.go:5"})
+	if last := r.Card("", nil).Lines; last[len(last)-1] != ofBefore {
+		t.Errorf("the card ends with %v", last)
+	}
+	for _, want := range []string{"passed  a", "failed  c", "Expected:    the title", "Happened:    the sum is 0\n",
+		"Earlier:     The exercise's own check passed. This check is of an exercise before", "Look at:     main.go:5"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &out)
 		}
@@ -75,9 +79,11 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 	const log = `2026-11-28T12:00:00Z	ERROR	no	{"controller": "x", "reconcileID": "1", "error": "there is \"x\""}`
 	for reason, want := range map[string]string{
-		"expected that it starts; but the operator ended with code 1. Its last lines:\n  a\n  b\n  c\n  " + log:    "the operator ended with code 1. Its last lines:\nb\nc\n2026-11-28T12:00:00Z\tERROR\tno\terror: there is \"x\"",
-		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c": "the operator ended. Its first error:\nerror: a",
-		"expected no write; but the operator sent 2 writes:\n  create a\n  create b":                               "the operator sent 2 writes",
+		"expected that it starts; but the operator ended with code 1. Its last lines:\n  a\n  b\n  c\n  " + log:          "the operator ended with code 1. Its last lines:\nb\nc\n2026-11-28T12:00:00Z\tERROR\tno\terror: there is \"x\"",
+		"expected that it starts; but the operator ended. Its first error:\n  error: a\nIts last lines:\n  b\n  c":       "the operator ended. Its first error:\nerror: a",
+		"expected no write; but the operator sent 2 writes:\n  create a\n  create b":                                     "the operator sent 2 writes",
+		"expected no write; but the operator sent 2 writes:\n  09:57:45.217 update mywebs web 200 20ms same\n  create b": "the operator sent 2 writes\nIts first request: update mywebs web 200 same",
+		"expected that it stops; but it does not: 30 s are over: \n  create a":                                           "it does not: 30 s are over",
 	} {
 		if _, got := sentences(Result{Reason: reason}); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -50,7 +50,7 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Judgemen
 		return elsewhere || r.Name == ofEachNamespace || counts.End > 0 && r.N > counts.End
 	})
 	message, _, _ := strings.Cut(counts.Reason, "\n")
-	j := loop.Judgement{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: message,
+	j := loop.Judgement{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: ended(message),
 		At: lastOf(records, counts.At), Namespace: counts.Namespace}
 	if err := ways(c.Kept(e).Write(records, j)); err != nil {
 		return err

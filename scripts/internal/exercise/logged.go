@@ -77,3 +77,41 @@ func isAboutObject(line string, v Result) bool {
 	words := strings.FieldsFunc(v.Did+" "+v.Reason, func(r rune) bool { return strings.ContainsRune(" \n\",.:;", r) })
 	return slices.Contains(words, name[1])
 }
+
+// took matches the time of a request, between its code and its effect.
+var took = regexp.MustCompile(` [\d.]+(?:µs|ms|s)\b`)
+
+// requestOf returns the first request that the operator must not have sent. A reason has the requests below its first line.
+func requestOf(lines []string) string {
+	if len(lines) < 2 || !strings.Contains(lines[0], "but the operator sent ") {
+		return ""
+	}
+	line := strings.TrimSpace(lines[1])
+	request := took.ReplaceAllString(clock.ReplaceAllString(line, ""), "")
+	if request == line {
+		return ""
+	}
+	return fmt.Sprintf(translation.Mark("Its first request: %s"), request)
+}
+
+// ended returns a text without the colon before lines that are not shown.
+func ended(text string) string { return strings.TrimRight(text, ": ") }
+
+// printedOf returns what a program printed before its end: the error that explains it, or the last lines. A reason has
+// them below its first line.
+func printedOf(lines []string) (some []string) {
+	const most = 3
+	ownLines := lines[1:]
+	switch {
+	case strings.HasSuffix(lines[0], "Its first error:"):
+		ownLines = ownLines[:min(len(ownLines), 1)]
+	case strings.HasSuffix(lines[0], "Its last lines:"):
+		ownLines = ownLines[max(0, len(ownLines)-most):]
+	default:
+		return nil
+	}
+	for _, line := range ownLines {
+		some = append(some, strings.TrimSpace(outcome.LogLine(line)))
+	}
+	return some
+}

@@ -30,8 +30,8 @@ func reflowed(text string) string {
 // clock matches the time at the beginning of a line of the loop.
 var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
 
-// Print writes the result of an examination, and where to look.
-func (r Judgement) Print(w io.Writer, e Exercise, verbose bool) {
+// Print writes the result of an examination, and where to look. The failure of an earlier check has the lines of more.
+func (r Judgement) Print(w io.Writer, e Exercise, verbose bool, more ...CardLine) {
 	for _, note := range r.Notes {
 		outcome.Wrap(w, "", e.said.Say(note))
 	}
@@ -43,7 +43,7 @@ func (r Judgement) Print(w io.Writer, e Exercise, verbose bool) {
 		e.PrintOwn(w, r.Own, verbose)
 	}
 	if bad := failed(r.Earlier); verbose || len(bad) > 0 && len(failed(r.Own)) == 0 {
-		e.PrintOwn(w, bad, verbose)
+		e.PrintOwn(w, bad, verbose, append([]CardLine{ofBefore}, more...)...)
 	}
 	if r.Passed() {
 		if len(r.Earlier) > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,7 @@ func TestBothHaveChangedTheFile(t *testing.T) {
 	do(t, ctx, chromedp.Evaluate(`var button = document.querySelector(".question button")`, nil), chromedp.Focus(codeText), ctrl("s"),
 		ctrl("s"), chromedp.Poll(`performance.getEntries().filter(e => e.name.includes("/file/difference")).length === 3`, nil),
 		chromedp.WaitVisible(".question"), chromedp.Evaluate(`button.isConnected`, &stays))
+	says(t, ctx, codeStatus, "Not saved: the question waits for your answer.")
 	if !stays {
 		t.Error("the same question is drawn again, and a click on its button would be lost")
 	}
@@ -479,6 +481,33 @@ func TestAFailureOffersNoNextExercise(t *testing.T) {
 	do(t, ctx, chromedp.Evaluate(`document.querySelector('[aria-label="The result"]').textContent`, &result))
 	if strings.Contains(result, "Next:") {
 		t.Errorf("below the card of a failure stands %q", result)
+	}
+}
+
+// TestTheCommandOfTheWindowIsNoOtherProgram: the reader has clicked Begin, and knows who has written the file.
+func TestTheCommandOfTheWindowIsNoOtherProgram(t *testing.T) {
+	f := start(t)
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@echo 'package main // begun' >work/04-x/main.go\n")
+	ctx := f.editor(t)
+	do(t, ctx, chromedp.Click(`//button[text()="Begin"]`))
+	says(t, ctx, codeText, "// begun")
+	says(t, ctx, codeStatus, "The command has written the file.")
+	do(t, ctx, chromedp.Poll(`document.activeElement.matches(".editor .cm-content")`, nil)) // the command has ended
+	testkit.Write(t, f.code(), "package main // from outside\n")
+	says(t, ctx, codeStatus, "Another program has changed the file.")
+}
+
+// TestCodeInAStoryLooksLikeCode: between backticks, and in lines of source code.
+func TestCodeInAStoryLooksLikeCode(t *testing.T) {
+	f := start(t)
+	f.Course.All[0].Story = "Write `kind: MyWeb` and this:\n    func Of(obj any) `json`\nThe end."
+	ctx := f.editor(t)
+	says(t, ctx, ".story", "this:\n    func Of(obj any) `json`\nThe end.")
+	var code []string
+	do(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll(".story *")].filter(
+		(part) => getComputedStyle(part).fontFamily.includes("monospace")).map((part) => part.textContent)`, &code))
+	if want := []string{"kind: MyWeb", "    func Of(obj any) `json`"}; !slices.Equal(code, want) {
+		t.Errorf("%q, want %q", code, want)
 	}
 }
 

@@ -52,12 +52,12 @@ export function find(selector, within = document) {
 }
 
 /**
- * Returns a text in which the parts between backticks are code. Lines of source code stay as they are.
+ * Returns a text in which the parts between backticks are code, and the lines of source code, which may have backticks.
  * @param {string} text
  * @returns {(Node | string)[]}
  */
-export const prose = (text) => text.split(/(^(?:[ \t]|\/\/).*$|`[^`\n]+`)/m).map((part) =>
-  /^`[^`]+`$/.test(part) ? element("code", {}, part.slice(1, -1)) : part);
+export const prose = (text) => text.split(/(^(?:[ \t]|\/\/).*$|`[^`\n]+`)/m).map((part, at) =>
+  at % 2 === 0 ? part : element("code", {}, /^`.*`$/.test(part) ? part.slice(1, -1) : part));
 
 /** @type {Record<string, string>} The sentences of the window in the reader's language. */
 const sentences = JSON.parse(document.getElementById("sentences")?.textContent ?? "{}");

@@ -153,6 +153,7 @@ export class Editor {
     this.waiting = 0;
     /** @type {Disk | undefined} the file about which the question is */
     this.asked = undefined;
+    this.commanded = false; // a command of the window may write the file
     this.later = 0;
     this.status = element("p", { class: "note", role: "status" });
     this.question = element("section", { class: "question", hidden: true });
@@ -332,11 +333,18 @@ export class Editor {
     return this.queue;
   }
 
+  /** Takes the text that a command of the window has written, after the command has ended. */
+  async commandEnded() {
+    await this.queue;
+    await this.look();
+    this.commanded = false;
+  }
+
   /** Looks whether another program has changed the file. */
   look() {
-    if (!this.view || this.waiting > 0 || document.visibilityState === "hidden") return;
+    if (!this.view || this.waiting > 0 || document.visibilityState === "hidden") return undefined;
     const view = this.view;
-    this.after(async () => {
+    return this.after(async () => {
       const answer = await load(this.address("", { version: this.asked?.version || this.version }));
       if (view !== this.view || answer.status === 204 || answer.status === 503) return;
       if (answer.ok) await this.take(await answer.json());
@@ -363,6 +371,10 @@ export class Editor {
       this.say(t("The file on the disk is empty, or only half saved. Your text is still here."));
     } else if (this.changed || saving) {
       await this.ask();
+      if (!saving) return;
+      this.say(t("Not saved: the question waits for your answer."));
+      announce(this.status.textContent ?? "");
+      this.question.scrollIntoView({ block: "nearest" });
     } else {
       this.replace(disk);
       this.onSaved(false);
@@ -378,7 +390,8 @@ export class Editor {
     if (!view) return;
     view.dispatch({ changes: changesOf(view.state.doc, view.state.toText(disk.text)), annotations: isolateHistory.of("full") });
     this.settle(disk.version);
-    this.say(t("Another program has changed the file. You see its text; Undo brings back yours."));
+    this.say(this.commanded ? t("The command has written the file. You see its text; Undo brings back yours.")
+      : t("Another program has changed the file. You see its text; Undo brings back yours."));
     announce(this.status.textContent ?? "");
   }
 

@@ -317,7 +317,10 @@ export class Exercises {
   act(id, target) {
     const isShown = target === "check" || target === "hint";
     const begins = target === "exercise" || target === "goto";
-    if (begins) this.id = id;
+    if (begins) {
+      this.id = id;
+      this.editor.commanded = true;
+    }
     this.began.set(id, Date.now());
     (isShown ? this.doors.beside : this.doors.inTerminal)(`${target} ${id}`, commandOf(id, target), async (state) => {
       const wasRunning = this.states.get(id)?.is === "running";
@@ -325,6 +328,7 @@ export class Exercises {
       await this.refresh();
       if (isShown && !(wasRunning && isRunning(state))) this.results.scrollIntoView({ block: "nearest" });
       if (isRunning(state)) return;
+      if (begins) await this.editor.commandEnded();
       if (target === "check" && this.checkAgain) return this.saved(true);
       if (begins && state.is === "done") {
         this.doors.back();

@@ -29,7 +29,7 @@ export class Loop {
     this.place = place;
     this.ledger = new Ledger();
     this.shared = this.ledger.shared();
-    this.source = cluster;
+    this.source = sessionStorage.getItem("loop") ?? cluster; // a reload shows the same
     /** @type {Verdict[]} */
     this.verdicts = [];
     /** @type {Entry | undefined} The arrow at which the view stands; none while it is live. */
@@ -103,6 +103,7 @@ export class Loop {
   async show() {
     const answer = await load("/loop/sources");
     if (answer.ok) this.verdicts = await answer.json() ?? [];
+    if (!this.verdict()) this.source = cluster;
     this.choice.replaceChildren(element("option", { value: cluster }, t("Local cluster, live")),
       ...this.verdicts.map((one) => element("option", { value: one.exercise },
         one.passed ? t("Last check of {1}: passed", one.exercise) : t("Last check of {1}: failed", one.exercise))));
@@ -119,6 +120,7 @@ export class Loop {
    */
   open(source) {
     this.source = source;
+    sessionStorage.setItem("loop", source);
     this.socket?.close();
     this.socket = undefined;
     return this.show();
