@@ -52,12 +52,12 @@ func otherClusterIP(u *unstructured.Unstructured, _ []path) bool {
 	case spec["clusterIP"] == corev1.ClusterIPNone:
 		delete(spec, "clusterIP")
 	case spec["type"] == string(corev1.ServiceTypeNodePort), spec["type"] == string(corev1.ServiceTypeLoadBalancer):
-		u.Object["spec"] = map[string]any{"clusterIP": corev1.ClusterIPNone, "selector": spec["selector"]}
-		return true
+		spec = map[string]any{"clusterIP": corev1.ClusterIPNone, "selector": spec["selector"]}
 	default:
 		return false // a client can change its type
 	}
-	return unstructured.SetNestedMap(u.Object, spec, "spec") == nil
+	u.Object["spec"] = spec
+	return true
 }
 
 // otherTemplate changes the images of a Job.

@@ -43,7 +43,7 @@ func TestChildrenThatItMakesAgain(t *testing.T) {
 	}
 	s := greeting(build(t), "FAULT=remakes", "SECRET=a long password")
 	s.CRD, s.Role = filepath.Join(t.TempDir(), "crd.yaml"), nil // of the test operator it has no permission to delete
-	s.Fast, s.Time.Duration = false, 4*time.Minute
+	s.Fast, s.Time.Duration = false, 10*time.Minute
 	if err := os.WriteFile(s.CRD, []byte(strings.Replace(string(crd), ", maxLength: 200", "", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +53,21 @@ func TestChildrenThatItMakesAgain(t *testing.T) {
 		"**passed**: an older configmaps/hello with other, immutable data is made again, or reported: as undisturbed with",
 		"**passed**: an older secrets/hello with other, immutable data is made again, or reported: as undisturbed with",
 		"**passed**: spec.text becomes too large for configmaps/hello: ", "may not be more than 1048576 bytes"})
+}
+
+// TestAnOlderJob has an operator that creates a Job once, and then leaves the Job as it is.
+func TestAnOlderJob(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=migrates")
+	s.Role = nil // of the test operator it has no permission for Jobs
+	s.Fast, s.Time.Duration = false, 10*time.Minute
+	expect(t, s, []string{"older"}, "", []string{
+		"**passed**: an older services/hello with another kind of clusterIP is made again, or reported: ",
+		"**passed**: an older configmaps/hello with other, immutable data is made again, or reported: ",
+		"**skipped**: an older jobs.batch/hello with another template is made again, or reported: it does not try to change"})
 }
 
 // TestFieldsThatNoClientCanChange has an object of each kind, and one of a kind without such a field.
