@@ -49,5 +49,5 @@ func judgeLog(logs []repeated) Finding {
 		return failed("it printed a message %d times in %v, far more often than tries with exponential backoff", most.late,
 			window/2).with(shortened(most.line, 400))
 	}
-	return passed("it printed each message at most %d times in the second half of %v", most.late, window)
+	return passed("at most %d lines with the same message about the sample in the second half of %v", most.late, window)
 }
