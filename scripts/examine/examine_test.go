@@ -820,6 +820,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"all of values that live as long as the process"}},
 		"a field on which nothing depends here": {[]string{"FAULT=unused"}, []string{"spec"}, "",
 			[]string{"neither a child nor the status depends on it here, also in a new sample"}},
+		"a field that is in a hash with the namespace": {[]string{"FAULT=packs"}, []string{"spec"}, "",
+			[]string{"**passed**: spec.nodePort becomes 30401: it reached configmaps/hello.data.packed, and undoing"}},
 		"some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
 			[]string{"up to 4 of them at once (a reconcile tries again by itself", "the status reports it"}},
 		"a reconcile that creates takes seconds": {[]string{"FAULT=waits"}, []string{"creation"}, "",

@@ -88,6 +88,12 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	changed := first
+	if len(reached) == 0 {
+		if changed, err = t.observeWithout(restless); err != nil {
+			return Finding{}, err
+		}
+	}
 	writes := lines(t.writes(mark))
 	if _, err := t.patchSpec(v, v.was); err != nil && t.target.builtIn && apierrors.IsInvalid(err) {
 		return skipped("the API server lets no client undo the change: %v", err), nil
@@ -96,6 +102,11 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	}
 	if err := t.awaitFirstState(v, 20*time.Second); err != nil {
 		return t.notFirstState(err, mark, begin, reached)
+	}
+	if len(reached) == 0 {
+		if reached, err = t.followed(first, changed); err != nil {
+			return Finding{}, err
+		}
 	}
 	return t.judgeUndone(v, reached, writes, lines(t.writes(mark)))
 }
@@ -352,4 +363,35 @@ func (t *trial) reached(v variation, first state.State, warnings map[string]int3
 		err = nil
 	}
 	return places, err
+}
+
+// followed are the paths that vary between undisturbed runs, and that followed a change and its undoing: they had their first
+// value, another one when the change was there, and now the first one again. A text with the namespace that is compressed or
+// hashed does so, a time and a generated password do not.
+func (t *trial) followed(first, changed state.State) (places []string, err error) {
+	for path, value := range changed {
+		if t.varying[path] && value != first[path] {
+			places = append(places, path)
+		}
+	}
+	slices.Sort(places)
+	if len(places) == 0 {
+		return nil, nil
+	}
+	var back []string
+	err = t.eventually(t.patience(), func() error {
+		now, err := t.observeWithout(restless)
+		if err != nil {
+			return err
+		}
+		back = slices.DeleteFunc(slices.Clone(places), func(path string) bool { return now[path] != first[path] })
+		if len(back) == 0 {
+			return errNothing
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
+	return back, err
 }

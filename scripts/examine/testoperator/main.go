@@ -146,6 +146,7 @@ const (
 	waits       = "waits"        // a reconcile that creates children takes some seconds
 	named       = "named"        // spec.text is the name of the ConfigMap
 	unused      = "unused"       // spec.nodePort never matters; it generates a password
+	packs       = "packs"        // spec.nodePort is only in a text that is hashed together with the namespace
 	triesAgain  = "tries-again"  // a refused write is tried four times at once in each reconcile
 	inAPod      = "in-a-pod"     // it takes the namespace of its lease from the pod in which it runs
 	withdraws   = "withdraws"    // its IngressClass has the namespace in its name, and is deleted; all share another one

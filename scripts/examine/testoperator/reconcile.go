@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -234,6 +236,10 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 		child.SetFinalizers([]string{"test.example.com/visits"})
 	case r.fault == numbered && child.GetKind() == "ConfigMap":
 		child.SetAnnotations(map[string]string{"generation": fmt.Sprint(greeting.GetGeneration())})
+	case r.fault == packs && child.GetKind() == "ConfigMap":
+		port, _, _ := unstructured.NestedInt64(greeting.Object, "spec", "nodePort")
+		hash := sha256.Sum256(fmt.Append(nil, greeting.GetNamespace(), port))
+		_ = unstructured.SetNestedField(child.Object, hex.EncodeToString(hash[:]), "data", "packed")
 	case r.fault == shares && child.GetKind() == "ConfigMap":
 		child.SetName("shared")
 	case r.fault == renames && child.GetKind() == "ConfigMap":
