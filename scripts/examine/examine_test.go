@@ -833,7 +833,9 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"a busy operator, whose backoff begins late, and whose metrics count the errors": {
 			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready"}},
 		"many samples": {nil, []string{"many"}, "", []string{"writes for a single sample"}},
-		"the pods of many samples do not fit on the nodes": {[]string{"FAULT=big"}, []string{"many"}, "",
+		"the pods of many samples need 800 CPUs": {[]string{"FAULT=big"}, []string{"many"}, "",
+			[]string{"**passed**: 100 samples are served"}},
+		"the pods of many samples do not fit on the nodes": {[]string{"FAULT=on-port"}, []string{"many"}, "",
 			[]string{"the pods of the copies do not fit on the simulated nodes"}},
 		"the cluster keeps a child that is in use": {[]string{"FAULT=protects"}, []string{"drift"}, "drift",
 			[]string{"**skipped**: a deleted configmaps/hello comes back: the cluster keeps it"}},

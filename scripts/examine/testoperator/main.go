@@ -113,7 +113,8 @@ const (
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
 
 	// Habits that are not faults and must not be reported as faults.
-	big         = "big"          // its pods need so much CPU that few of them fit on the nodes
+	big         = "big"          // its pods need 4 CPUs and 8Gi each, which no usual node has for many of them
+	onPort      = "on-port"      // its pods listen on a port of their nodes, so only one fits on a node
 	marksPods   = "marks-pods"   // it annotates the pods of its Deployment, and the status has the node of a pod
 	makesUp     = "makes-up"     // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint"  // the status has a value that lives as long as the process
