@@ -64,7 +64,8 @@ func (r *Report) Accept(b Baseline) {
 var badness = map[Verdict]int{Late: 1, Failed: 2}
 
 // Compare is a page with the findings that became better or worse from an older report to a newer one. It leaves out
-// what only one of them had time for. Worse are the ids of findings that fail now and passed, or came late, before.
+// what only one of them had time for. Worse are the ids of findings that fail now without being
+// accepted, and passed, or came late, before.
 func Compare(older, newer *Report) (page string, worse []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s against %s\n\n", newer.Operator, older.Operator)
@@ -85,7 +86,7 @@ func Compare(older, newer *Report) (page string, worse []string) {
 			only = append(only, line)
 		case badness[f.Verdict] > badness[was.Verdict]:
 			down = append(down, line)
-			if f.Verdict == Failed {
+			if f.Verdict == Failed && f.Accepted == "" {
 				worse = append(worse, f.ID)
 			}
 		case badness[f.Verdict] < badness[was.Verdict]:

@@ -760,8 +760,10 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"are left behind: configmaps/hello-3"}},
 		"it writes to many samples without an end": {[]string{"FAULT=hot-loop"}, []string{"many"}, "many",
 			[]string{"the operator does not stop writing"}},
-		"an annotation with the generation costs little": {[]string{"FAULT=numbered"}, []string{"spec"}, "spec",
-			[]string{"only annotations differ from the first state"}},
+		"an annotation with the generation is one finding": {[]string{"FAULT=numbered"}, []string{"spec"}, "spec",
+			[]string{"annotations depend on the spec alone](#spec-changes): after a change was undone, only annotations differ",
+				"30401, undone: configmaps/hello.metadata.annotations.generation is", " 1 failed for 1 causes",
+				"**passed**: spec.replicas becomes 3"}},
 		"a taken name that nobody hears of": {[]string{"FAULT=overlooks"}, []string{"ownership"}, "ownership",
 			[]string{"it stayed; neither the status nor an event reports it; as undisturbed"}},
 		"its watches end forever, and only a list brings back what was deleted before": {
@@ -812,6 +814,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"**skipped**: recovers from watches that end with 410 Gone: without a disturbance, a deleted "}},
 		"it works at intervals, from its cache": {[]string{"FAULT=resyncs"}, []string{"steady-state"}, "",
 			[]string{"no request in"}},
+		"an annotation with the generation": {[]string{"FAULT=numbered"}, []string{"values"}, "",
+			[]string{"**passed**: spec.replicas becomes 0", `**passed**: spec.text becomes "日本`}},
 		"zero and a Chinese text": {nil, []string{"values"}, "",
 			[]string{"5 of 7 extreme values", "**passed**: spec.replicas becomes 0", `**passed**: spec.text becomes "日本`}},
 		"a lock in a ConfigMap": {[]string{"FAULT=old-lock"}, []string{"steady-state"}, "",
@@ -827,6 +831,8 @@ func TestHabitsAreNoFaults(t *testing.T) {
 			[]string{"all of values that live as long as the process"}},
 		"a field on which nothing depends here": {[]string{"FAULT=unused"}, []string{"spec"}, "",
 			[]string{"neither a child nor the status depends on it here, also in a new sample"}},
+		"a field that is in a hash with the namespace": {[]string{"FAULT=packs"}, []string{"spec"}, "",
+			[]string{"**passed**: spec.nodePort becomes 30401: it reached configmaps/hello.data.packed, and undoing"}},
 		"some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
 			[]string{"up to 4 of them at once (a reconcile tries again by itself", "the status reports it"}},
 		"a reconcile that creates takes seconds": {[]string{"FAULT=waits"}, []string{"creation"}, "",
@@ -838,7 +844,9 @@ func TestHabitsAreNoFaults(t *testing.T) {
 		"a busy operator, whose backoff begins late, and whose metrics count the errors": {
 			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready", "**passed**: its log stays short while writes fail"}},
 		"many samples": {nil, []string{"many"}, "", []string{"writes for a single sample"}},
-		"the pods of many samples do not fit on the nodes": {[]string{"FAULT=big"}, []string{"many"}, "",
+		"the pods of many samples need 800 CPUs": {[]string{"FAULT=big"}, []string{"many"}, "",
+			[]string{"**passed**: 100 samples are served"}},
+		"the pods of many samples do not fit on the nodes": {[]string{"FAULT=on-port"}, []string{"many"}, "",
 			[]string{"the pods of the copies do not fit on the simulated nodes"}},
 		"the cluster keeps a child that is in use": {[]string{"FAULT=protects"}, []string{"drift"}, "drift",
 			[]string{"**skipped**: a deleted configmaps/hello comes back: the cluster keeps it"}},
@@ -1000,6 +1008,27 @@ func TestASentence(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.say)
 			}
 		})
+	}
+}
+
+// TestTheProgressNamesWhatIsCompiled has a folder with a program that does not compile. Without the line of the progress, the
+// first minutes of an examination are silent.
+func TestTheProgressNamesWhatIsCompiled(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module a\n", "main.go": "package main\n\nfunc main() { missing() }\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var progress []string
+	_, err := Run(t.Context(), greeting(dir), Options{Progress: func(format string, args ...any) {
+		progress = append(progress, fmt.Sprintf(format, args...))
+	}})
+	if err == nil || !strings.Contains(err.Error(), "undefined: missing") {
+		t.Errorf("%v", err)
+	}
+	if !slices.Contains(progress, "compiling "+dir) {
+		t.Errorf("the progress was %q", progress)
 	}
 }
 

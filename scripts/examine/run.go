@@ -82,6 +82,8 @@ type run struct {
 	lost   map[string][]string // by label, the children that the operator no longer sees without the label
 	kept   map[fieldOf]bool    // fields that the operator does not restore
 
+	annotations []string // differences that stayed after a change of the spec was undone
+
 	report   *Report
 	current  experiment
 	heading  string // of the current experiment
@@ -129,7 +131,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		r.report.Notes = append(r.report.Notes, sentence)
 		o.Progress("%s", sentence)
 	})
-	remove, err := t.build(ctx)
+	remove, err := t.build(ctx, o.Progress)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func specChanges(r *run) error {
 		r.secrets.Publish(v.name())
 		if n == limit || r.late() {
 			r.leftOut("changes of the spec", len(all)-n, len(all))
-			return nil
+			break
 		}
 		if err := r.check(v.String(), func(t *trial) (f Finding, err error) {
 			f, err = t.varySpec(v)
@@ -41,6 +41,10 @@ func specChanges(r *run) error {
 		}); err != nil {
 			return err
 		}
+	}
+	if len(r.annotations) > 0 {
+		r.add("annotations depend on the spec alone", failed("after a change was undone, only annotations differ from the first "+
+			"state").with(r.annotations...))
 	}
 	return nil
 }
@@ -84,27 +88,32 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	changed := first
+	if len(reached) == 0 {
+		if changed, err = t.observeWithout(restless); err != nil {
+			return Finding{}, err
+		}
+	}
 	writes := lines(t.writes(mark))
 	if _, err := t.patchSpec(v, v.was); err != nil && t.target.builtIn && apierrors.IsInvalid(err) {
 		return skipped("the API server lets no client undo the change: %v", err), nil
 	} else if err != nil {
 		return failed("undoing the change is refused: %v", err), nil
 	}
-	if err := t.eventually(20*time.Second, t.asBefore); err != nil {
-		var different differenceError
-		switch {
-		case apierrors.IsNotFound(err):
-			return failed("after the change was undone, the state is not the first one: %v", err).with(lines(t.writes(mark))...), nil
-		case !errors.As(err, &different):
-			return Finding{}, err
-		case t.jobsEnded(begin):
-			return skipped("it reached %s; a Job of the sample has ended meanwhile, which no operator can undo",
-				strings.Join(reached, ", ")), nil
-		case different.onlyAnnotations():
-			return failed("after the change was undone, only annotations differ from the first state").with(different...), nil
-		}
-		return failed("after the change was undone, the state is not the first one").with(different...), nil
+	if err := t.awaitFirstState(v, 20*time.Second); err != nil {
+		return t.notFirstState(err, mark, begin, reached)
 	}
+	if len(reached) == 0 {
+		if reached, err = t.followed(first, changed); err != nil {
+			return Finding{}, err
+		}
+	}
+	return t.judgeUndone(v, reached, writes, lines(t.writes(mark)))
+}
+
+// judgeUndone is the finding about a change that reached some places, with some writes, and was undone: all is the writes until
+// then.
+func (t *trial) judgeUndone(v variation, reached, writes, all []string) (Finding, error) {
 	left, err := t.leftBehind()
 	ignored := err == nil && len(reached) == 0
 	if ignored { // the field may have had its default, or may matter only later
@@ -115,7 +124,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		return Finding{}, err
 	case len(left) > 0:
 		return failed("after the change was undone, objects for the other spec are left behind: %s",
-			strings.Join(left, ", ")).with(lines(t.writes(mark))...), nil
+			strings.Join(left, ", ")).with(all...), nil
 	case ignored:
 		return failed("accepted, and neither a child nor the status changed in %v",
 			t.untilResync(t.patience(), time.Minute)).with(writes...), nil
@@ -125,7 +134,27 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		return skipped("neither a child nor the status depends on it here, also in a new sample: it is ignored, or matters " +
 			"only later"), nil
 	}
-	return passed("it reached %s, and undoing the change restored the first state", reached[0]), nil
+	apart := ""
+	if len(t.annotations) > 0 {
+		apart = ", apart from annotations"
+	}
+	return passed("it reached %s, and undoing the change restored the first state%s", reached[0], apart), nil
+}
+
+// notFirstState is the finding about a sample that did not return to its first state after a change was undone. The change
+// began at a mark and at a time, and reached some places.
+func (t *trial) notFirstState(err error, mark int, begin time.Time, reached []string) (Finding, error) {
+	var different differenceError
+	switch {
+	case apierrors.IsNotFound(err):
+		return failed("after the change was undone, the state is not the first one: %v", err).with(lines(t.writes(mark))...), nil
+	case !errors.As(err, &different):
+		return Finding{}, err
+	case t.jobsEnded(begin):
+		return skipped("it reached %s; a Job of the sample has ended meanwhile, which no operator can undo",
+			strings.Join(reached, ", ")), nil
+	}
+	return failed("after the change was undone, the state is not the first one").with(different...), nil
 }
 
 // jobsEnded reports whether a Job in the namespace has ended since a time.
@@ -143,6 +172,23 @@ func hasEnded(j batchv1.Job, since time.Time) bool {
 		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue &&
 			!c.LastTransitionTime.Time.Before(since)
 	})
+}
+
+// awaitFirstState waits until the state is that of an undisturbed run, after a change was undone. It only notes annotations that
+// stay different, such as a hash with the generation: they would be different after each change, for the same cause. So their
+// values count as varying from then on.
+func (t *trial) awaitFirstState(undone variation, most time.Duration) error {
+	err := t.eventually(most, t.asBefore)
+	var different differenceError
+	if !errors.As(err, &different) || !different.onlyAnnotations() {
+		return err
+	}
+	for _, line := range different {
+		path, _, _ := strings.Cut(line, " ")
+		t.varying[path] = true
+		t.run.annotations = append(t.annotations, undone.title()+", undone: "+line)
+	}
+	return nil
 }
 
 // asBefore returns nil when the state is that of an undisturbed run. The sample may have further conditions that are
@@ -317,4 +363,35 @@ func (t *trial) reached(v variation, first state.State, warnings map[string]int3
 		err = nil
 	}
 	return places, err
+}
+
+// followed are the paths that vary between undisturbed runs, and that followed a change and its undoing: they had their first
+// value, another one when the change was there, and now the first one again. A text with the namespace that is compressed or
+// hashed does so, a time and a generated password do not.
+func (t *trial) followed(first, changed state.State) (places []string, err error) {
+	for path, value := range changed {
+		if t.varying[path] && value != first[path] {
+			places = append(places, path)
+		}
+	}
+	slices.Sort(places)
+	if len(places) == 0 {
+		return nil, nil
+	}
+	var back []string
+	err = t.eventually(t.patience(), func() error {
+		now, err := t.observeWithout(restless)
+		if err != nil {
+			return err
+		}
+		back = slices.DeleteFunc(slices.Clone(places), func(path string) bool { return now[path] != first[path] })
+		if len(back) == 0 {
+			return errNothing
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
+	return back, err
 }

@@ -141,7 +141,7 @@ type target struct {
 }
 
 // build compiles the programs that are folders, into a temporary folder that remove deletes.
-func (t *target) build(ctx context.Context) (remove func(), err error) {
+func (t *target) build(ctx context.Context, progress func(format string, args ...any)) (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "examine-")
 	if err != nil {
 		return nil, err
@@ -150,6 +150,7 @@ func (t *target) build(ctx context.Context) (remove func(), err error) {
 		if info, err := os.Stat(*path); err != nil || !info.IsDir() {
 			continue
 		}
+		progress("compiling %s", *path)
 		program := filepath.Join(dir, strconv.Itoa(n), nameOf(*path))
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
 		cmd.Dir, cmd.Env = *path, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+dir)

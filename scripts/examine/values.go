@@ -135,7 +135,7 @@ func (t *trial) survives(v variation) (Finding, error) {
 		return failed("undoing the change is refused: %v", err), nil
 	}
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(40*time.Second, t.asBefore); err != nil {
+	if err := t.awaitFirstState(v, 40*time.Second); err != nil {
 		return t.notRecovered("40 s after the value was undone", mark, err), nil
 	}
 	if w.hot() {

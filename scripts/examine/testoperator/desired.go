@@ -63,7 +63,7 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 	case "services":
 		port := map[string]any{"name": "http", "port": int64(80), "protocol": "TCP"}
 		n, asked, _ := unstructured.NestedInt64(greeting.Object, "spec", "nodePort")
-		if asked && os.Getenv("FAULT") != unused {
+		if asked && !slices.Contains([]string{unused, packs}, os.Getenv("FAULT")) {
 			port["nodePort"] = n
 		}
 		kind, content["spec"] = "Service", map[string]any{"type": "NodePort", "selector": labels, "ports": []any{port}}

@@ -117,7 +117,8 @@ const (
 	tires           = "tires"            // it writes the status of a Greeting 12 times, and then never again
 
 	// Habits that are not faults and must not be reported as faults.
-	big         = "big"          // its pods need so much CPU that few of them fit on the nodes
+	big         = "big"          // its pods need 4 CPUs and 8Gi each, which no usual node has for many of them
+	onPort      = "on-port"      // its pods listen on a port of their nodes, so only one fits on a node
 	marksPods   = "marks-pods"   // it annotates the pods of its Deployment, and the status has the node of a pod
 	makesUp     = "makes-up"     // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint"  // the status has a value that lives as long as the process
@@ -152,6 +153,7 @@ const (
 	waits       = "waits"        // a reconcile that creates children takes some seconds
 	named       = "named"        // spec.text is the name of the ConfigMap
 	unused      = "unused"       // spec.nodePort never matters; it generates a password
+	packs       = "packs"        // spec.nodePort is only in a text that is hashed together with the namespace
 	triesAgain  = "tries-again"  // a refused write is tried four times at once in each reconcile
 	inAPod      = "in-a-pod"     // it takes the namespace of its lease from the pod in which it runs
 	withdraws   = "withdraws"    // its IngressClass has the namespace in its name, and is deleted; all share another one

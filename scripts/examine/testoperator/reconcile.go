@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -235,6 +237,10 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 		child.SetFinalizers([]string{"test.example.com/visits"})
 	case r.fault == numbered && child.GetKind() == "ConfigMap":
 		child.SetAnnotations(map[string]string{"generation": fmt.Sprint(greeting.GetGeneration())})
+	case r.fault == packs && child.GetKind() == "ConfigMap":
+		port, _, _ := unstructured.NestedInt64(greeting.Object, "spec", "nodePort")
+		hash := sha256.Sum256(fmt.Append(nil, greeting.GetNamespace(), port))
+		_ = unstructured.SetNestedField(child.Object, hex.EncodeToString(hash[:]), "data", "packed")
 	case r.fault == shares && child.GetKind() == "ConfigMap":
 		child.SetName("shared")
 	case r.fault == renames && child.GetKind() == "ConfigMap":
@@ -245,10 +251,10 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 		text, _, _ := unstructured.NestedString(child.Object, "data", "text")
 		child.SetName(text)
 	case (r.fault == big || r.fault == huge) && child.GetKind() == "Deployment":
-		cpu := map[string]any{big: "1", huge: "1000"}[r.fault]
-		requests := map[string]any{"requests": map[string]any{"cpu": cpu}}
-		container := map[string]any{"name": "main", "image": "nginx:1.29", "resources": requests}
-		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
+		cpu := map[string]any{big: "4", huge: "10000"}[r.fault]
+		setContainer(child, "resources", map[string]any{"requests": map[string]any{"cpu": cpu, "memory": "8Gi"}})
+	case r.fault == onPort && child.GetKind() == "Deployment":
+		setContainer(child, "ports", []any{map[string]any{"containerPort": int64(80), "hostPort": int64(80), "protocol": "TCP"}})
 	case (r.fault == makesUp || r.fault == unused) && child.GetKind() == "ConfigMap":
 		password := fmt.Sprint(time.Now().UnixNano())
 		if have, err := r.get(children[0], cache.MetaObjectToName(child)); err == nil {
@@ -256,6 +262,12 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 		}
 		_ = unstructured.SetNestedField(child.Object, password, "data", "password")
 	}
+}
+
+// setContainer replaces the container of a Deployment by one with another field.
+func setContainer(deployment *unstructured.Unstructured, field string, value any) {
+	container := map[string]any{"name": "main", "image": "nginx:1.29", field: value}
+	_ = unstructured.SetNestedSlice(deployment.Object, []any{container}, "spec", "template", "spec", "containers")
 }
 
 // applied applies a child, several times when the fault demands it.

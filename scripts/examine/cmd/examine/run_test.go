@@ -105,9 +105,11 @@ func TestTwoReportsAreCompared(t *testing.T) {
 		return path
 	}
 	good, bad := write("good.json", "passed"), write("bad.json", "failed")
+	accepted := write("accepted.json", `failed", "accepted": "on purpose`)
 	for name, test := range map[string]struct{ older, newer, page, err string }{
 		"worse": {good, bad, "## Worse\n\n- a: passed → failed",
 			"1 findings passed before and fail now: drift/a"},
+		"worse, and accepted":  {good, accepted, "## Worse\n\n- a: passed → failed", ""},
 		"better":               {bad, good, "## Better\n\n- a: failed → passed", ""},
 		"another file of JSON": {filepath.Join(dir, "none.json"), good, "", "none.json: no such file"},
 	} {
