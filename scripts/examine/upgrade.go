@@ -113,7 +113,7 @@ func many(r *run) error {
 		}
 		var last string
 		var err error
-		isIdle := t.eventually(t.until-t.clock.now()-10*time.Second, func() error {
+		isIdle := t.eventually(t.until-t.clock.now()-afterServed-10*time.Second, func() error {
 			if last, err = t.notServed(mark, last); err == nil || t.isIdle(mark, begin) {
 				return nil
 			}
@@ -146,6 +146,9 @@ func many(r *run) error {
 // idleFor is the time without a write after which the lab assumes that the operator has stopped its work.
 const idleFor = 20 * time.Second
 
+// afterServed is how long the operator may write after all copies are served.
+const afterServed = 30 * time.Second
+
 // isIdle reports whether the operator has stopped its work, although the cluster has started all pods. A busy cluster
 // proves nothing, and neither does an operator that needs more time than the lab has.
 func (t *trial) isIdle(mark int, last time.Time) bool {
@@ -157,7 +160,7 @@ func (t *trial) isIdle(mark int, last time.Time) bool {
 
 // costOfEach compares the cost of each copy, since a mark, with the cost of one sample.
 func (t *trial) costOfEach(mark int) Finding {
-	if err := t.quietWithin(30*time.Second, 2*time.Second); err != nil {
+	if err := t.quietWithin(afterServed, 2*time.Second); err != nil {
 		return failed("in the 30 s after all were served, %v", err).with(lines(t.writes(mark))...)
 	}
 	each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
