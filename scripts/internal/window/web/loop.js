@@ -24,12 +24,14 @@ export class Loop {
   /**
    * @param {HTMLElement} place
    * @param {import("./dom.js").Run} run
+   * @param {string} memory the name under which a reload finds the source again; without a name, it begins live
    */
-  constructor(place, run) {
+  constructor(place, run, memory = "") {
     this.place = place;
     this.ledger = new Ledger();
     this.shared = this.ledger.shared();
-    this.source = sessionStorage.getItem("loop") ?? cluster; // a reload shows the same
+    this.memory = memory;
+    this.source = sessionStorage.getItem(memory) ?? cluster;
     /** @type {Verdict[]} */
     this.verdicts = [];
     /** @type {Entry | undefined} The arrow at which the view stands; none while it is live. */
@@ -120,7 +122,7 @@ export class Loop {
    */
   open(source) {
     this.source = source;
-    sessionStorage.setItem("loop", source);
+    if (this.memory) sessionStorage.setItem(this.memory, source);
     this.socket?.close();
     this.socket = undefined;
     return this.show();

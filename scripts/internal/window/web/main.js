@@ -78,7 +78,7 @@ for (const tab of tabs) {
     announceState(state);
   }));
 }
-const loop = new Loop(find("#panel-loop"), runBeside);
+const loop = new Loop(find("#panel-loop"), runBeside, "loop");
 const exercises = new Exercises(find("#panel-exercises"), page, { inTerminal: run, beside: runBeside, program: runProgram,
   back: () => select("exercises"), answer, replay: (id) => {
     loop.open(id);

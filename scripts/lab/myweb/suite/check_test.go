@@ -271,6 +271,22 @@ func TestAWarWithAController(t *testing.T) {
 	}
 }
 
+// TestWhoseFieldIsPutBack: an update of the operator removes what others have set, but nothing of the status.
+func TestWhoseFieldIsPutBack(t *testing.T) {
+	cluster := []string{"kube-controller-manager"}
+	for f, want := range map[*field]bool{
+		{"metadata.annotations.a", cluster, true}:                  true,
+		{"metadata.annotations.a", cluster, false}:                 false,
+		{"metadata.annotations.a", []string{"operator"}, true}:     false,
+		{"metadata.annotations.a", append(cluster, "other"), true}: false,
+		{"status.unavailableReplicas", cluster, true}:              false,
+	} {
+		if f.isPutBack() != want {
+			t.Errorf("%+v: %t", *f, !want)
+		}
+	}
+}
+
 // TestWhatFollowedAnAct has an operator that gets an event and sends nothing, and one that is refused.
 func TestWhatFollowedAnAct(t *testing.T) {
 	deleted := wire.Event{Type: "DELETED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check", Name: "web"}}
