@@ -58,8 +58,10 @@ func wantNoDelete(t *suite.T, after int) {
 }
 
 // wantNoWrite fails when the operator has written an object since a mark.
-func wantNoWrite(t *suite.T, after int) {
-	writes := t.Writes(after)
+func wantNoWrite(t *suite.T, after int) { wantNone(t, t.Writes(after)) }
+
+// wantNone fails when there is a write.
+func wantNone(t *suite.T, writes []ledger.Entry) {
 	if len(writes) == 0 {
 		return
 	}
