@@ -5,7 +5,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
 # shellcheck source=kind-lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/kind-lib.sh"
 cd "$here" || exit 1
-export KIND_CLUSTER CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly
+export KIND_CLUSTER CGO_ENABLED=0 GOWORK=off GOFLAGS='-mod=readonly -trimpath'
 
 # absent RESOURCE NAME...: the cluster has none of these objects; this test makes them, and deletes them at the end.
 absent() {

@@ -762,7 +762,7 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"the operator does not stop writing"}},
 		"an annotation with the generation is one finding": {[]string{"FAULT=numbered"}, []string{"spec"}, "spec",
 			[]string{"annotations depend on the spec alone](#spec-changes): after a change was undone, only annotations differ",
-				"30401, undone: configmaps/hello.metadata.annotations.generation is", " 1 failed for 1 causes",
+				"30401, undone: configmaps/hello.metadata.annotations.generation is", " 1 failed for 1 cause,",
 				"**passed**: spec.replicas becomes 3"}},
 		"a taken name that nobody hears of": {[]string{"FAULT=overlooks"}, []string{"ownership"}, "ownership",
 			[]string{"it stayed; neither the status nor an event reports it; as undisturbed"}},

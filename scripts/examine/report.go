@@ -167,15 +167,18 @@ func (r *Report) NotTried() string {
 	return strings.Join(all, "; ")
 }
 
-// causes is the number of likely causes of the failed findings.
-func (r *Report) causes() int {
+// causes is the number of likely causes of the failed findings, in words.
+func (r *Report) causes() string {
 	all := map[string]bool{}
 	for _, f := range r.Findings {
 		if f.Verdict == Failed {
 			all[f.Cause] = true
 		}
 	}
-	return len(all)
+	if len(all) == 1 {
+		return "1 cause"
+	}
+	return fmt.Sprintf("%d causes", len(all))
 }
 
 // cut reports whether an experiment did not run, or parts of it were not tried.
@@ -197,7 +200,7 @@ func (r *Report) failures(s Severity) (some []Finding) {
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s, examined with a %s\n", r.Operator, r.Kind)
-	fmt.Fprintf(&b, "\n%d findings passed, %d failed for %d causes, %d came late, %d were skipped, in %v, on %s.\n",
+	fmt.Fprintf(&b, "\n%d findings passed, %d failed for %s, %d came late, %d were skipped, in %v, on %s.\n",
 		r.Count(Passed), r.Count(Failed), r.causes(), r.Count(Late), r.Count(Skipped), r.Took,
 		r.Date.Format("2006-01-02 15:04 UTC"))
 	if left := r.NotTried(); left != "" {

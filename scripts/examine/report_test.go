@@ -531,7 +531,7 @@ func TestWhatWasNotTriedStandsFirst(t *testing.T) {
 	lines := strings.Split(older.Markdown(), "\n")
 	first := strings.Join(lines[:min(10, len(lines))], "\n")
 	older.Findings = append(older.Findings, Finding{Verdict: Failed, Cause: "a"}, Finding{Verdict: Failed, Cause: "a"})
-	if page := older.Markdown(); !strings.Contains(page, "2 failed for 1 causes") {
+	if page := older.Markdown(); !strings.Contains(page, "2 failed for 1 cause,") {
 		t.Errorf("three findings of one cause:\n%s", page)
 	}
 	older.Findings = older.Findings[:len(older.Findings)-2]

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -35,12 +34,11 @@ type Cluster struct {
 	config string // the folder with the overlays
 }
 
-// Start starts an API server, without MyWebs.
+// Start starts an API server, without MyWebs. The tests are in a folder beside config.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
 	c := &Cluster{Config: testenv.NewAPIServer(t), Port: testenv.FreePort(t),
-		config: filepath.Join(filepath.Dir(here), "..", "config")}
+		config: filepath.Join("..", "config")}
 	c.Kubeconfig = testenv.WriteKubeconfig(t, c.Config, "default")
 	quiet := rest.CopyConfig(c.Config)
 	quiet.WarningHandler = rest.NoWarnings{} // v1 is deprecated

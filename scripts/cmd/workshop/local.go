@@ -157,7 +157,7 @@ func statusCommand() *cobra.Command {
 func (w workshop) terminal() []string {
 	c := w.cluster()
 	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache(),
-		"WORKSHOP_LOGS=" + c.PageLogs(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+		"WORKSHOP_LOGS=" + c.PageLogs(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly -trimpath",
 		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 }
 

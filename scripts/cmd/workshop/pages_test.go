@@ -103,7 +103,7 @@ func TestTheEnvironmentOfAPage(t *testing.T) {
 	w := workshop{root: "/r", state: "/s t"}
 	env := w.pageEnv()
 	for _, want := range []string{
-		"GOFLAGS=-mod=readonly", "GOWORK=off", "WORKSHOP_STATE=/s t", "KUBECONFIG=/s t/kubeconfig",
+		"GOFLAGS=-mod=readonly -trimpath", "GOWORK=off", "WORKSHOP_STATE=/s t", "KUBECONFIG=/s t/kubeconfig",
 		"PATH=/r/bin:" + os.Getenv("PATH")} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is missing", want)

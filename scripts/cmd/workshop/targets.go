@@ -57,7 +57,7 @@ func testCommand() *cobra.Command {
 			return err
 		}
 		var steps []step
-		flags := "GOFLAGS=-mod=readonly " + strings.Join(testFlags, " ")
+		flags := "GOFLAGS=-mod=readonly -trimpath " + strings.Join(testFlags, " ")
 		for _, dir := range longestFirst(dirs) {
 			steps = append(steps, w.makeStep("tests of "+dir, dir, "test", flags))
 		}

@@ -40,15 +40,29 @@ func Write(file, title, markdown string) error {
 	return os.WriteFile(file, []byte(coloured.Replace(page.String())), 0o644)
 }
 
-// folds renders no other HTML of a page than the lines before and after a folded list: a report has texts of an operator.
+// folds renders no other HTML of a page than the lines before and after a folded list. Other HTML is a text of an operator, such
+// as <name>, and is shown as it is.
 type folds struct{}
 
 var fold = regexp.MustCompile(`^(<details><summary>[0-9]+ passed</summary>|</details>)\s*$`)
 
 func (folds) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHTMLBlock, func(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
-		if text := node.Lines().Value(source); entering && fold.Match(text) {
+		text := node.Lines().Value(source)
+		if closing := node.(*ast.HTMLBlock).ClosureLine; !closing.IsEmpty() {
+			text = append(bytes.Clone(text), closing.Value(source)...)
+		}
+		if !fold.Match(text) {
+			text = []byte("<p>" + html.EscapeString(string(text)) + "</p>\n")
+		}
+		if entering {
 			_, _ = w.Write(text)
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindRawHTML, func(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			_, _ = w.WriteString(html.EscapeString(string(node.(*ast.RawHTML).Segments.Value(source))))
 		}
 		return ast.WalkContinue, nil
 	})

@@ -69,7 +69,7 @@ var scenes = map[string]map[string]scene{
 		"a workspace":        {environment("GOWORK", "/home/jane/go.work"), Warning, "GOWORK=/home", "go build", "unset GOWORK"},
 		"a folder":           {environment("GOBIN", "/home/jane/bin"), Warning, "`go install` writes there", "go build", "unset GOBIN"},
 		"an old toolchain":   {environment("GOTOOLCHAIN", "go1.25.1"), Warning, "asks for Go 1.26", "go build", "unset GOTOOLCHAIN"},
-		"no other toolchain": {environment("GOTOOLCHAIN", "local", "GOWORK", "off", "GOFLAGS", "-mod=readonly"), OK, "no", "", ""},
+		"no other toolchain": {environment("GOTOOLCHAIN", "local", "GOWORK", "off", "GOFLAGS", "-mod=readonly -trimpath"), OK, "no", "", ""},
 		"a setting of go env -w": {func(w *fixture) {
 			w.write("env", "GOPROXY=direct\nGOARCH=mips\n")
 			w.script("go", "echo "+quote(w.file("env")))

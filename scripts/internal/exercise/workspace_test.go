@@ -32,7 +32,7 @@ func newCourse(t *testing.T) Course {
 	none := func(context.Context) (string, error) { return "", errors.New("this test has no control plane") }
 	return Course{All: all, Plane: none, Workspace: Workspace{Root: root, Work: filepath.Join(t.TempDir(), "work"),
 		Now: func() time.Time { return now }},
-		Judge: Judge{Root: root, Bin: filepath.Join(root, "bin"), Env: append(os.Environ(), "GOFLAGS=-mod=readonly",
+		Judge: Judge{Root: root, Bin: filepath.Join(root, "bin"), Env: append(os.Environ(), "GOFLAGS=-mod=readonly -trimpath",
 			"GOWORK=off", "CGO_ENABLED=0")}}
 }
 

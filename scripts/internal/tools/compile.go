@@ -110,9 +110,10 @@ func (b Builder) countStale(ctx context.Context, module string, packages []strin
 	return strings.Count(out.String(), "x"), err
 }
 
-// buildFlags makes a build independent of GOFLAGS, `go env -w`, a go.work and version control.
+// buildFlags makes a build independent of GOFLAGS, `go env -w`, a go.work and version control. With -trimpath a compiled package
+// contains no path of this machine, so Go's build cache has it for all clones, and for other builds with this flag.
 func buildFlags(verb string) []string {
-	return []string{verb, "-mod=readonly", "-buildvcs=false", "-trimpath=false"}
+	return []string{verb, "-mod=readonly", "-buildvcs=false", "-trimpath"}
 }
 
 // noDebug has flags of the linker: without debug information it is faster, and these programs need no debugger.
@@ -122,7 +123,7 @@ const noDebug = "-s -w"
 // settings for other projects. Env sets every variable, because for a missing variable the setting of `go env -w` would
 // count. GOPROXY and similar variables are the reader's.
 func Env() []string {
-	ours := []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GO111MODULE=on",
+	ours := []string{"GOFLAGS=-mod=readonly -trimpath", "GOWORK=off", "CGO_ENABLED=0", "GO111MODULE=on",
 		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "GOEXPERIMENT=") || slices.ContainsFunc(ours, func(o string) bool {

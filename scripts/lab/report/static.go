@@ -140,7 +140,7 @@ func sourceOf(ctx context.Context, folder, name string) (files []string, err err
 {{end}}{{end}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", ownFiles, name)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -trimpath", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the packages of %s: %w", name, err)

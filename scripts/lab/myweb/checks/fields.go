@@ -72,6 +72,7 @@ func editField(t *suite.T, resource, name string, f examine.Field) (was any, ok 
 	if strings.HasSuffix(pointer, "/nodePort") {
 		values = []any{t.NodePort()} // that no other check uses
 	}
+	t.ActOn(resource, "a user changed %s of %s %s", f, suite.KindOf[resource], name)
 	for _, value := range values {
 		patch := suite.JSON([]operation{{"replace", pointer, value}})
 		now, err := t.Objects(resource).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})

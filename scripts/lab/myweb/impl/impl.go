@@ -197,7 +197,7 @@ func (i Implementation) compile(ctx context.Context, name, into, program string)
 		[]string{name})
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = i.Folder
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GOTMPDIR="+into)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -trimpath", "GOWORK=off", "CGO_ENABLED=0", "GOTMPDIR="+into)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", name, i.Folder, err, out)
 	}

@@ -20,11 +20,12 @@ import (
 )
 
 // An act is what a user did, or the lab in the place of a user. resource is that of the changed object, if there is one.
-// n and mark are the newest record and the newest entry of the ledger before it. unowned says which owner the object
-// lacked, when it was deleted.
+// n, mark and since are the newest record and the newest entry of the ledger before it, and its time. unowned says which
+// owner the object lacked, when it was deleted.
 type act struct {
 	text, resource string
 	n, mark        int
+	since          time.Time
 	unowned        string
 }
 
@@ -40,10 +41,10 @@ func (t *T) ActOn(resource, format string, args ...any) {
 
 // begin makes a text the last act.
 func (t *T) begin(text, resource string) {
-	next := act{text: text, resource: resource, n: t.Fixture.Ledger.Newest(), mark: t.Mark()}
+	next := act{text: text, resource: resource, n: t.Fixture.Ledger.Newest(), mark: t.Mark(), since: time.Now()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.act, t.awaited = next, time.Now()
+	t.act, t.awaited = next, next.since
 }
 
 // asUser sends a request of a user, which is the last act, and records the request in the loop.

@@ -319,7 +319,7 @@ func (t *T) quietSince(begin time.Time, window time.Duration) {
 	err := t.Fixture.Ledger.AwaitQuietSince(ctx, begin, window, t.Mine(0, wire.Writes...))
 	for err == nil && t.rhythm() > window {
 		window = t.rhythm()
-		err = t.Fixture.Ledger.AwaitQuietSince(ctx, begin, window, t.Mine(0, wire.Writes...))
+		err = t.Fixture.Ledger.AwaitQuietSince(ctx, t.act.since, window, t.Mine(0, wire.Writes...))
 	}
 	if err != nil {
 		t.mustStop(mark, mostWrites)
@@ -327,13 +327,13 @@ func (t *T) quietSince(begin time.Time, window time.Duration) {
 	}
 }
 
-// rhythm is a time in which an operator that writes one object again and again would write it once more. On a slow machine, a
-// program that writes without end looks quiet between two writes.
+// rhythm is a time in which an operator that has written one object again and again since the last act would write it once
+// more. On a slow machine, a program that writes without end looks quiet between two writes.
 func (t *T) rhythm() (longest time.Duration) {
 	const often, times = 4, 3
 	last, count := map[string]time.Time{}, map[string]int{}
 	gaps := map[string]time.Duration{}
-	for _, e := range t.Changes(0) {
+	for _, e := range t.Changes(t.act.mark) {
 		object := e.FullResource() + " " + e.Name
 		if !last[object].IsZero() {
 			gaps[object] = max(gaps[object], e.Start.Sub(last[object]))
