@@ -292,9 +292,7 @@ func TestFault7RowsOfTablesOfExtensions(t *testing.T) {
 	}
 	must(t, verbVerify, map[string]string{"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"]},
 		ReasonScratchRestoreFailed)
-	if err := errors.Join(os.Remove(control), os.Remove(script)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Remove(control), os.Remove(script)))
 	must(t, verbRestore, with(settings, "BACKUP_DATABASE", "third"), ReasonRestoreFailed)
 }
 
@@ -379,9 +377,7 @@ func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
 			if test.want != "" {
 				err = errors.Join(err, syscall.Kill(restic, syscall.SIGCONT))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if o := end(t, cmd, settings, &out, &errs); o.result.Reason != test.want || o.code == 0 {
 				t.Errorf("%d %s %s\n%s", o.code, o.result.Reason, o.result.Message, o.errs)
 			}

@@ -46,20 +46,14 @@ func olderCRDs(t *testing.T, crds string) string {
 	folder := t.TempDir()
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		crd := tree{}
-		if err := yaml.Unmarshal(data, &crd); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(data, &crd))
 		withoutRules(crd)
 		if data, err = yaml.Marshal(crd); err == nil {
 			err = os.WriteFile(filepath.Join(folder, filepath.Base(file)), data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return folder
 }

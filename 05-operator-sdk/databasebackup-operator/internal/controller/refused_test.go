@@ -137,9 +137,7 @@ func newLocal(t *testing.T, change ...func(*backup)) *loop {
 	if errors.Is(err, testenv.ErrNoRepository) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	envtest := config
 	t.Cleanup(func() {
 		config = envtest

@@ -33,12 +33,8 @@ func TestMain(m *testing.M) {
 func newClient(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
 	c, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "backup-"}}
-	if err := c.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), namespace))
 	return c, namespace.Name
 }
