@@ -111,6 +111,7 @@ type T struct {
 	awaited  time.Time // when Eventually last had to wait, or an act began
 	skipped  string
 	counts   map[string]map[string]int
+	notes    []string
 	cleanups []func()
 	faults   []*proxy.Fault
 }
@@ -151,6 +152,13 @@ func (t *T) Counted(phase string, requests map[string]int) {
 		t.counts = map[string]map[string]int{}
 	}
 	t.counts[phase] = requests
+}
+
+// Note adds a line to the evidence, whatever the verdict.
+func (t *T) Note(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
 
 // Must ends the check when err is not nil; doing describes the attempt.
@@ -408,6 +416,7 @@ func (t *T) do() (o outcome.Result) {
 	case t.skipped != "":
 		o.Verdict, o.Reason = outcome.Skipped, t.skipped
 	}
+	o.Evidence = append(o.Evidence, t.notes...)
 	return o
 }
 

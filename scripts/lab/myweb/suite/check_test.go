@@ -69,8 +69,9 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 			}
 		})
 	}
-	if o := outcomeOf(t, time.Minute, func(t *T) { t.StaysQuiet(time.Millisecond) }); o.Verdict != outcome.Passed {
-		t.Errorf("a check that ends in time: %s: %s", o.Verdict, o.Reason)
+	o := outcomeOf(t, time.Minute, func(t *T) { t.StaysQuiet(time.Millisecond); t.Note("%d left out", 2) })
+	if o.Verdict != outcome.Passed || !slices.Equal(o.Evidence, []string{"2 left out"}) {
+		t.Errorf("a check that ends in time: %s: %s %q", o.Verdict, o.Reason, o.Evidence)
 	}
 }
 
