@@ -108,7 +108,7 @@ func TestPagesKeepTheirFacts(t *testing.T) {
 		sdk + "commands": {book + "cronjob-tutorial/basic-project", "`<group>_<plural>.yaml`", "with `go get`",
 			"operator-sdk before 1.21"},
 		sdk + "memcached-operator/reference": {"/building-operators/golang/operator-scope/"},
-		sdk + "olm": {"removed with 4.19", "operator-sdk run bundle ", "operator-sdk cleanup ", "`--delete-all=false`"},
+		sdk + "olm":                          {"removed with 4.19", "operator-sdk run bundle ", "operator-sdk cleanup ", "`--delete-all=false`"},
 		sdk + "ways": {"| etcd |", "[Prometheus Operator]", "[cert-manager]", "[CloudNativePG]",
 			"Cloud Native Computing Foundation (CNCF)"},
 		"06-deploy/operate": {"| `became leader` |", "| `Starting EventSource` |", "| `Starting workers` |"},
