@@ -157,9 +157,9 @@ func TestFault2TheLanguageOfTheServerMakesNoDifference(t *testing.T) {
 	}
 }
 
-// Event triggers that forbid every statement or write rows, a subscription, a foreign-data wrapper, and a policy for a role that the
-// server does not have do not break a verification or a restore, which name what they leave out. A restore adds no rows of a
-// trigger. Into the dumped database it is refused.
+// Event triggers that forbid every statement or write rows, a subscription, a foreign-data wrapper, and a policy for a role
+// that the server does not have do not break a verification or a restore, which name what they leave out. A restore adds no
+// rows of a trigger. Into the dumped database it is refused.
 func TestFault3EventTriggersSubscriptionsAndServers(t *testing.T) {
 	settings := target(t)
 	database(t, "acting", `CREATE TABLE ddl_log (tag text);

@@ -19,14 +19,15 @@ import (
 	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
+var shippedCRDs = filepath.Join("..", "..", "config", "crd", "bases")
+
 // All tests of this package share one API server. Each test has its own namespace.
 var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	utilruntime.Must(databasesv1.AddToScheme(scheme.Scheme))
-	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
-		filepath.Join("..", "..", "config", "crd", "bases")))
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, shippedCRDs))
 }
 
 // newClient returns an administrator's client and a new namespace for the test.
