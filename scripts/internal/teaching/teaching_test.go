@@ -107,6 +107,16 @@ func TestHowAnExerciseGoesIsNotDropped(t *testing.T) {
 	slides := readSlides(t)
 	how := 1 + slices.IndexFunc(slides, func(s slide) bool { return s.Title == "How an exercise goes" })
 	for _, sheet := range sheets(t) {
+		_, parts, _ := strings.Cut(sheet.Rows[len(sheet.Rows)-1].What, "that has not begun: ")
+		for part := range strings.SplitSeq(parts, "; ") {
+			name, minutes, _ := strings.Cut(strings.TrimPrefix(part, "the slides of "), " (")
+			at := slices.IndexFunc(sheet.Rows, func(r Row) bool {
+				return (r.Exercise == name || strings.HasPrefix(r.What, name)) && fmt.Sprintf("%d minutes)", r.Minutes) == minutes
+			})
+			if at < 0 || slices.Contains(sheet.Rows[at].Slides, how) {
+				t.Errorf("%s: no row is %q, or it has slide %d", sheet.Name, part, how)
+			}
+		}
 		if !slices.Contains(sheet.Rows[0].Slides, 1) {
 			continue // a later session
 		}
