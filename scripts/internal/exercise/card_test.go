@@ -143,8 +143,7 @@ func TestTheCardOfAPass(t *testing.T) {
 		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}
 	want := []CardLine{{"Proved", "a child comes back"},
 		{"Loop", "ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}, {"Next", "04.4 A status"}}
-	if c := r.Card("04.4 A status", nil); !c.Passed || len(c.Lines) != 3 || c.Lines[0] != want[0] || c.Lines[1] != want[1] ||
-		c.Lines[2] != want[2] {
+	if c := r.Card("04.4 A status", nil); !c.Passed || !slices.Equal(c.Lines, want) {
 		t.Errorf("%+v", c)
 	}
 	var out strings.Builder

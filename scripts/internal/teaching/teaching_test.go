@@ -173,10 +173,9 @@ func TestEachSlideHasNotes(t *testing.T) {
 	exercises, err := exercise.Load(root)
 	testkit.Must(t, err)
 	text := testkit.Read(t, filepath.Join(root, SlidesFile))
-	// TestStatementsOfHints of 04 proves this one.
-	if want := "For an equal status the API server stores nothing and sends no event."; !strings.Contains(
-		strings.ReplaceAll(text, "\n> ", " "), want) {
-		t.Errorf("the notes of 04.4 do not state: %s", want)
+	const proved = "For an equal status the API server stores nothing and sends no event." // by TestStatementsOfHints of 04
+	if !strings.Contains(strings.ReplaceAll(text, "\n> ", " "), proved) {
+		t.Errorf("the notes of 04.4 do not state: %s", proved)
 	}
 	for _, e := range exercise.Stages(exercises, "04-controller-runtime")[1:] { // a page has the run of each but the first
 		run := "STAGE DEMANDED BY BEFORE NOW PASSES\n" + e.Solution + " " + e.Lab[0] + " "
