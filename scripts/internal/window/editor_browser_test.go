@@ -413,7 +413,7 @@ func TestASaveIsChecked(t *testing.T) {
 	do(t, ctx, typeCode("// one"), ctrl("s"))
 	says(t, ctx, codeStatus, "Saved.")
 	do(t, ctx, chromedp.Click(`//label[contains(., "each time the file is saved")]`), typeCode("// two"), ctrl("s"))
-	says(t, ctx, "#panel-exercises .verdict", "failed")
+	says(t, ctx, "#panel-exercises .verdict", "failed Its terminal says why.")
 	if checks() != 1 {
 		t.Errorf("%d checks have run", checks())
 	}
@@ -556,10 +556,11 @@ func TestSavedIsInView(t *testing.T) {
 }
 
 // While a check runs, the card of the check before is dimmed; then the card comes into view. The buttons keep their place.
+// The code of make is no reason: the card has the reason, and a screen reader reads the command's own error.
 func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 	f := start(t)
 	testkit.Write(t, filepath.Join(f.root, "Makefile"),
-		"check:\n\t@until test -e end; do sleep 0.05; done; false\nhint:\n\t@echo look\n")
+		"check:\n\t@until test -e end; do sleep 0.05; done; echo 'error: not every check passed'; false\nhint:\n\t@echo look\n")
 	f.fails(t, isBack)
 	ctx := f.editor(t)
 	top := func() (top float64) {
@@ -575,9 +576,11 @@ func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(1280, 400), chromedp.WaitVisible("#panel-exercises .card"), chromedp.Evaluate(inView, &before))
 	was := top()
 	do(t, ctx, chromedp.Click(`//button[text()="Check"]`), chromedp.WaitVisible("#panel-exercises .card.old"))
+	f.fails(t, isBack)
 	testkit.Write(t, filepath.Join(f.root, "end"), "")
-	says(t, ctx, "#panel-exercises .verdict", "failed")
-	do(t, ctx, chromedp.WaitNotPresent("#panel-exercises .card.old"), chromedp.Poll(inView, nil))
+	says(t, ctx, "#announce", "✗ failed: not every check passed")
+	do(t, ctx, chromedp.Poll(`document.querySelector("#panel-exercises .verdict").textContent.trim() === "✗ failed"`, nil),
+		chromedp.WaitNotPresent("#panel-exercises .card.old"), chromedp.Poll(inView, nil))
 	if is := top(); before || is != was {
 		t.Errorf("the card was in view before: %t; the button was at %v, and is at %v", before, was, is)
 	}
