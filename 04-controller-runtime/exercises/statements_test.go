@@ -1,23 +1,27 @@
-// Package exercises_test proves what hints of this chapter's exercises state about the API server, where no exercise
+// Package exercises_test proves what hints of this chapter's exercises state about the API server, where no wrong answer
 // shows it.
 package exercises_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+	"example.com/operator-workshop/04-controller-runtime/stages/objects"
 )
 
 // statements has the words of a hint, and a test of them.
@@ -30,12 +34,27 @@ var statements = map[string]func(*testing.T, client.WithWatch){
 	"Without a FieldOwner the API server refuses it":                                             applyWithoutOwner,
 	"The API server refuses a new finalizer on an object that is being deleted":                  lateFinalizer,
 	"While an object has finalizers, the API server answers a deletion with a deletionTimestamp": lateFinalizer,
+	"The generation of the MyWeb changes when its spec changes":                                  generationOfStatus,
+	"With GenerateName the API server gives each object another name":                            generatedName,
+	"what only the other apply has is removed":                                                   secondApply,
+	"it replaces the list in the cluster, with the containers of others":                         patchOfList,
+	"an update replaces the owner references":                                                    updateWithoutOwner,
+	"children exist already, and a create is refused":                                            secondCreate,
+	"a default of the API server looks like a difference when you replace a whole spec":          defaults,
+	"r.Status().Update writes it, because status is a subresource":                               statusByUpdate,
+	"An own write that changes an object is an event":                                            equalStatus,
 }
 
 func TestStatementsOfHints(t *testing.T) {
-	text, err := os.ReadFile("../exercises.yaml")
+	root, err := testenv.Root()
 	testenv.Must(t, err)
-	hints := strings.Join(strings.Fields(string(text)), " ")
+	hints := ""
+	for _, path := range []string{"04-controller-runtime/exercises.yaml", "scripts/internal/exercise/mistakes.yaml",
+		"scripts/internal/exercise/capstone/hints.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		testenv.Must(t, err)
+		hints += strings.Join(strings.Fields(string(text)), " ")
+	}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(webv1.AddToScheme(scheme))
@@ -120,7 +139,7 @@ func generationOfStatus(t *testing.T, c client.WithWatch) {
 }
 
 func secondCreate(t *testing.T, c client.WithWatch) {
-	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "twice", Namespace: "default"}}
+	child := objects.NewConfigMap(newWeb(t, c))
 	testenv.Must(t, c.Create(t.Context(), child.DeepCopy()))
 	if err := c.Create(t.Context(), child); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("the second create: %v", err)
@@ -151,4 +170,58 @@ func lateFinalizer(t *testing.T, c client.WithWatch) {
 	}
 	web.Finalizers = nil
 	testenv.Must(t, c.Update(t.Context(), web))
+}
+
+func generatedName(t *testing.T, c client.WithWatch) {
+	if one, another := newWeb(t, c).Name, newWeb(t, c).Name; one == another {
+		t.Errorf("both have the name %s", one)
+	}
+}
+
+func secondApply(t *testing.T, c client.WithWatch) {
+	for _, key := range []string{"first", "second"} {
+		child := corev1ac.ConfigMap("two-applies", "default").WithData(map[string]string{key: ""})
+		testenv.Must(t, c.Apply(t.Context(), child, client.FieldOwner("test")))
+	}
+	var live corev1.ConfigMap
+	testenv.Must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "two-applies"}, &live))
+	if _, there := live.Data["first"]; there || len(live.Data) != 1 {
+		t.Errorf("the data are %v", live.Data)
+	}
+}
+
+// patchOfList: another program adds a container after the read.
+func patchOfList(t *testing.T, c client.WithWatch) {
+	mine := objects.NewDeployment(newWeb(t, c))
+	testenv.Must(t, c.Create(t.Context(), mine))
+	other, before := mine.DeepCopy(), mine.DeepCopy()
+	spec := &other.Spec.Template.Spec
+	spec.Containers = append(spec.Containers, corev1.Container{Name: "of-another", Image: "busybox"})
+	testenv.Must(t, c.Update(t.Context(), other))
+	mine.Spec.Template.Spec.Containers[0].Image = "nginx:1.29"
+	testenv.Must(t, c.Patch(t.Context(), mine, client.MergeFrom(before)))
+	if all := mine.Spec.Template.Spec.Containers; len(all) != 1 {
+		t.Errorf("the containers are %+v", all)
+	}
+}
+
+func updateWithoutOwner(t *testing.T, c client.WithWatch) {
+	web := newWeb(t, c)
+	child := objects.NewConfigMap(web)
+	testenv.Must(t, ctrl.SetControllerReference(web, child, c.Scheme()))
+	testenv.Must(t, c.Create(t.Context(), child))
+	child.OwnerReferences = nil
+	testenv.Must(t, c.Update(t.Context(), child))
+	if len(child.OwnerReferences) != 0 {
+		t.Errorf("the owners are %v", child.OwnerReferences)
+	}
+}
+
+func defaults(t *testing.T, c client.WithWatch) {
+	live := objects.NewDeployment(newWeb(t, c))
+	mine := live.DeepCopy()
+	testenv.Must(t, c.Create(t.Context(), live))
+	if equality.Semantic.DeepEqual(mine.Spec, live.Spec) {
+		t.Errorf("the API server has set no default: %+v", live.Spec)
+	}
 }
