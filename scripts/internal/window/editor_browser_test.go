@@ -63,13 +63,16 @@ func shows(t *testing.T, ctx context.Context) (text string) {
 
 func TestTheEditorAndTheReadersOwnEditorHaveOneFile(t *testing.T) {
 	f := start(t)
+	other := filepath.Join(t.TempDir(), "other.go")
+	testkit.Write(t, other, "package main // from outside\n")
+	t.Setenv("VISUAL", "cp "+other) // an editor that writes the file with which it was started
 	ctx := f.editor(t)
 	do(t, ctx, typeCode("// here"))
 	says(t, ctx, codeStatus, "Not saved yet.")
 	do(t, ctx, ctrl("s"))
 	f.codeBecomes(t, "package main // wrong\n// here\n")
 	says(t, ctx, codeStatus, "Saved.")
-	testkit.Write(t, f.code(), "package main // from outside\n")
+	do(t, ctx, chromedp.Click(`//button[text()="Open in your editor"]`))
 	says(t, ctx, codeText, "from outside")
 	says(t, ctx, codeStatus, "Another program has changed the file.")
 	do(t, ctx, chromedp.Focus(codeText), ctrl("z"))
@@ -157,6 +160,18 @@ func TestASaveFormatsTheFile(t *testing.T) {
 	}
 	do(t, ctx, ctrl("a"), chromedp.KeyEvent("package   main   !"), ctrl("s"))
 	f.codeBecomes(t, "package   main   !")
+}
+
+// The exercises of 01 edit YAML: its keys have a colour, and Tab indents by two blanks.
+func TestTheEditorKnowsYAML(t *testing.T) {
+	f := start(t)
+	f.Course.All[0].File = "crd.yaml"
+	path := filepath.Join(filepath.Dir(f.code()), "crd.yaml")
+	testkit.Write(t, path, "spec:\n")
+	ctx := f.editor(t)
+	says(t, ctx, codeText+" .tok-propertyName", "spec")
+	do(t, ctx, chromedp.Focus(codeText), ctrl(kb.End), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("a: b"), ctrl("s"))
+	eventually(t, func() bool { return testkit.Read(t, path) == "spec:\n  a: b" })
 }
 
 func TestAFileThatIsGoneOrHalfSavedLosesNothing(t *testing.T) {
@@ -601,17 +616,19 @@ func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 	}
 }
 
-// While a check runs, and when it was refused, the card and the hint of the check before are dimmed.
+// While a check runs, and when it was refused, the card and the hint of the check before are dimmed. A long step is said.
 func TestARefusedCheckNamesTheTab(t *testing.T) {
 	f := start(t)
-	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@until test -e end; do sleep 0.05; done; false\n")
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@echo '  running check 2 of 5: 8 s'; until test -e end; do sleep 0.05; done; false\n")
 	s := f.fails(t, isBack)
 	s.Hints = 1
 	testkit.Must(t, f.Course.SetState(s))
 	ctx := f.editor(t)
 	check := chromedp.Click(`//button[text()="Check"]`)
 	const old = `document.querySelectorAll("#panel-exercises .card.old").length === 2`
-	do(t, ctx, chromedp.WaitVisible(`[aria-label="The last hint"]`), check, chromedp.Poll(old, nil), check)
+	do(t, ctx, chromedp.WaitVisible(`[aria-label="The last hint"]`), check, chromedp.Poll(old, nil))
+	says(t, ctx, "#panel-exercises .verdict", "running check 2 of 5: 8 s")
+	do(t, ctx, check)
 	says(t, ctx, "#panel-exercises .verdict", "Something runs in the tab Commands: wait for it, or press Ctrl-C there.")
 	do(t, ctx, chromedp.Poll(old, nil, chromedp.WithPollingTimeout(10*time.Second)))
 	testkit.Write(t, filepath.Join(f.root, "end"), "")
