@@ -1,22 +1,21 @@
-// Package exercises_test proves what hints of this chapter's exercises state about the API server, where no wrong answer
-// shows it.
+// Package exercises_test proves what hints of this chapter's exercises state about the API server, where neither a wrong
+// answer nor a recorded failure shows it.
 package exercises_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
@@ -26,27 +25,23 @@ import (
 
 // statements has the words of a hint, and a test of them.
 var statements = map[string]func(*testing.T, client.WithWatch){
-	"For an equal status the API server stores nothing and sends no event":                       equalStatus,
-	"status is a subresource, and r.Update would not change it":                                  statusByUpdate,
+	"For an equal status the API server stores nothing and sends no event": equalStatus,
 	"its clusterIP is immutable":                                                                 immutableIP,
 	"(GenerationChangedPredicate) ignores writes of a status":                                    generationOfStatus,
-	"created children that were there already. The API server refuses that":                      secondCreate,
-	"Without a FieldOwner the API server refuses it":                                             applyWithoutOwner,
 	"The API server refuses a new finalizer on an object that is being deleted":                  lateFinalizer,
 	"While an object has finalizers, the API server answers a deletion with a deletionTimestamp": lateFinalizer,
 	"The generation of the MyWeb changes when its spec changes":                                  generationOfStatus,
 	"With GenerateName the API server gives each object another name":                            generatedName,
 	"what only the other apply has is removed":                                                   secondApply,
 	"it replaces the list in the cluster, with the containers of others":                         patchOfList,
-	"an update replaces the owner references":                                                    updateWithoutOwner,
-	"children exist already, and a create is refused":                                            secondCreate,
-	"a default of the API server looks like a difference when you replace a whole spec":          defaults,
-	"r.Status().Update writes it, because status is a subresource":                               statusByUpdate,
 	"An own write that changes an object is an event":                                            equalStatus,
 }
 
 func TestStatementsOfHints(t *testing.T) {
 	root, err := testenv.Root()
+	if errors.Is(err, testenv.ErrNoRepository) {
+		t.Skip(err)
+	}
 	testenv.Must(t, err)
 	hints := ""
 	for _, path := range []string{"04-controller-runtime/exercises.yaml", "scripts/internal/exercise/mistakes.yaml",
@@ -101,16 +96,6 @@ func equalStatus(t *testing.T, c client.WithWatch) {
 	}
 }
 
-func statusByUpdate(t *testing.T, c client.WithWatch) {
-	web := newWeb(t, c)
-	web.Status.ReadyReplicas = 7
-	testenv.Must(t, c.Update(t.Context(), web))
-	testenv.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(web), web))
-	if web.Status.ReadyReplicas != 1 {
-		t.Errorf("the status has %d ready replicas", web.Status.ReadyReplicas)
-	}
-}
-
 func immutableIP(t *testing.T, c client.WithWatch) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
@@ -136,22 +121,6 @@ func generationOfStatus(t *testing.T, c client.WithWatch) {
 	if web.Generation == before {
 		t.Error("a change of the spec has the same generation")
 	}
-}
-
-func secondCreate(t *testing.T, c client.WithWatch) {
-	child := objects.NewConfigMap(newWeb(t, c))
-	testenv.Must(t, c.Create(t.Context(), child.DeepCopy()))
-	if err := c.Create(t.Context(), child); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("the second create: %v", err)
-	}
-}
-
-func applyWithoutOwner(t *testing.T, c client.WithWatch) {
-	child := corev1ac.ConfigMap("applied", "default").WithData(map[string]string{"a": "b"})
-	if err := c.Apply(t.Context(), child); err == nil || !strings.Contains(err.Error(), "fieldManager") {
-		t.Errorf("without an owner: %v", err)
-	}
-	testenv.Must(t, c.Apply(t.Context(), child, client.FieldOwner("test")))
 }
 
 // lateFinalizer deletes an object that has a finalizer: it stays, with a time, and gets no other finalizer.
@@ -202,26 +171,5 @@ func patchOfList(t *testing.T, c client.WithWatch) {
 	testenv.Must(t, c.Patch(t.Context(), mine, client.MergeFrom(before)))
 	if all := mine.Spec.Template.Spec.Containers; len(all) != 1 {
 		t.Errorf("the containers are %+v", all)
-	}
-}
-
-func updateWithoutOwner(t *testing.T, c client.WithWatch) {
-	web := newWeb(t, c)
-	child := objects.NewConfigMap(web)
-	testenv.Must(t, ctrl.SetControllerReference(web, child, c.Scheme()))
-	testenv.Must(t, c.Create(t.Context(), child))
-	child.OwnerReferences = nil
-	testenv.Must(t, c.Update(t.Context(), child))
-	if len(child.OwnerReferences) != 0 {
-		t.Errorf("the owners are %v", child.OwnerReferences)
-	}
-}
-
-func defaults(t *testing.T, c client.WithWatch) {
-	live := objects.NewDeployment(newWeb(t, c))
-	mine := live.DeepCopy()
-	testenv.Must(t, c.Create(t.Context(), live))
-	if equality.Semantic.DeepEqual(mine.Spec, live.Spec) {
-		t.Errorf("the API server has set no default: %+v", live.Spec)
 	}
 }

@@ -97,37 +97,21 @@ func shownMistakes(t *testing.T) (all []shownMistake) {
 	return all
 }
 
-// program returns the exercise, and the files of the program with the mistake.
-func (p shownMistake) program(t *testing.T, c Course) (Exercise, map[string][]byte) {
-	t.Helper()
-	e := find(t, c, p.Exercise)
-	solution, err := c.Files(e, e.Solution)
-	testkit.Must(t, err)
-	mine, err := Wrong{Replace: append(p.Replace, Replace{Old: p.Old, New: p.New})}.apply(e, solution)
-	testkit.Must(t, err)
-	return e, mine
-}
-
-// TestTheShownMistakesCompile: a check fails an operator only when it compiles. go vet has the errors of the compiler.
-func TestTheShownMistakesCompile(t *testing.T) {
-	c := newCourse(t)
-	for n, p := range shownMistakes(t) {
-		e, mine := p.program(t, c)
-		testkit.Must(t, c.Module(e))
-		testkit.Write(t, filepath.Join(c.Dir(e), fmt.Sprint(n), e.File), string(mine[e.File]))
-	}
-	vet := c.Judge.command(t.Context(), filepath.Join(c.Work, "04-controller-runtime"), "go", "vet", "-nilfunc", "./...")
-	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-// TestAStatementShowsTheMistake: whatever else the failure says, the hint begins with the mistake, and has the place.
+// TestAStatementShowsTheMistake: whatever else the failure says, the hint begins with the mistake, and has the place. All
+// programs compile: go vet reports the errors of the compiler.
 func TestAStatementShowsTheMistake(t *testing.T) {
 	c := newCourse(t)
-	for _, p := range shownMistakes(t) {
-		e, mine := p.program(t, c)
-		_, err := c.Put(e, mine)
+	compiled := c
+	compiled.Work = t.TempDir()
+	for n, p := range shownMistakes(t) {
+		e := find(t, c, p.Exercise)
+		solution, err := c.Files(e, e.Solution)
+		testkit.Must(t, err)
+		mine, err := Wrong{Replace: append(p.Replace, Replace{Old: p.Old, New: p.New})}.apply(e, solution)
+		testkit.Must(t, err)
+		testkit.Must(t, compiled.Module(e))
+		testkit.Write(t, filepath.Join(compiled.Dir(e), fmt.Sprint(n), e.File), string(mine[e.File]))
+		_, err = c.Put(e, mine)
 		testkit.Must(t, err)
 		r := Judgement{Own: []Result{{Check: "behaviour/x", Verdict: outcome.Failed, Reason: "expected a child; but there is none\n" + p.Says}}}
 		testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, c.Digest(e), r))
@@ -137,6 +121,10 @@ func TestAStatementShowsTheMistake(t *testing.T) {
 		if !strings.Contains(hint, "("+p.Mistake+")") || !strings.Contains(hint, "    "+e.File+":") || len(c.Places(e, s, string(mine[e.File]))) != 1 {
 			t.Errorf("%s: %+v\n%s\n%v", p.Mistake, s.Differs, hint, c.Places(e, s, string(mine[e.File])))
 		}
+	}
+	vet := c.Judge.command(t.Context(), filepath.Join(compiled.Work, "04-controller-runtime"), "go", "vet", "-nilfunc", "./...")
+	if out, err := vet.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
