@@ -87,7 +87,8 @@ func (w workshop) removeSample(ctx context.Context, dir string) error {
 if kubectl get -f config/samples/myweb.yaml >/dev/null 2>&1; then
   echo "A MyWeb of this name is left from before: it is removed first."
   if ! kubectl delete --timeout=30s -f config/samples/myweb.yaml; then
-    echo "The MyWeb still has these finalizers: $(kubectl get -f config/samples/myweb.yaml -o jsonpath='{.metadata.finalizers}')"
+    left=$(kubectl get -f config/samples/myweb.yaml -o jsonpath='{.metadata.finalizers}')
+    echo "The MyWeb still has these finalizers: $left"
     echo "Start the program that removes them, or remove the cluster: make down. Then repeat this command."
     exit 1
   fi

@@ -603,7 +603,8 @@ func TestTheCardComesIntoViewBelowTheButtons(t *testing.T) {
 // While a check runs, and when it was refused, the card and the hint of the check before are dimmed. A long step is said.
 func TestARefusedCheckNamesTheTab(t *testing.T) {
 	f := start(t)
-	testkit.Write(t, filepath.Join(f.root, "Makefile"), "check:\n\t@echo '  running check 2 of 5: 8 s'; until test -e end; do sleep 0.05; done; false\n")
+	testkit.Write(t, filepath.Join(f.root, "Makefile"),
+		"check:\n\t@echo '  running check 2 of 5: 8 s'; until test -e end; do sleep 0.05; done; false\n")
 	s := f.fails(t, isBack)
 	s.Hints = 1
 	testkit.Must(t, f.Course.SetState(s))
