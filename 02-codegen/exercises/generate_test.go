@@ -11,6 +11,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// must ends a test when there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // generate copies the reader's package into a module that looks like the chapter, and runs a generator on it.
 func generate(t *testing.T, generator string, args ...string) (dir string) {
 	t.Helper()
@@ -20,9 +28,7 @@ func generate(t *testing.T, generator string, args ...string) (dir string) {
 		copyFile(t, filepath.Join(chapter, name), filepath.Join(dir, name))
 	}
 	written, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range written {
 		copyFile(t, name, filepath.Join(dir, "pkg/apis/myweb/v1", name))
 	}
@@ -37,15 +43,9 @@ func generate(t *testing.T, generator string, args ...string) (dir string) {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Dir(to), 0o755))
+	must(t, os.WriteFile(to, data, 0o644))
 }
 
 // A document is a part of a manifest.
@@ -65,9 +65,7 @@ func generateCRD(t *testing.T) (version, spec document) {
 	t.Helper()
 	dir := generate(t, "controller-gen", "crd", "paths=./pkg/apis/...", "output:crd:dir=config/crd")
 	made, err := filepath.Glob(filepath.Join(dir, "config/crd/*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(made) != 1 {
 		t.Fatalf("controller-gen found no kind: it made %d CRDs", len(made))
 	}
@@ -75,13 +73,9 @@ func generateCRD(t *testing.T) (version, spec document) {
 		t.Fatalf("controller-gen made %s: the group must be operator.k8s-summit.org and the kind MyWeb", name)
 	}
 	data, err := os.ReadFile(made[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var crd document
-	if err := yaml.Unmarshal(data, &crd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(data, &crd))
 	versions, _ := crd.at("spec")["versions"].([]any)
 	version, _ = versions[0].(map[string]any)
 	return version, version.at("schema", "openAPIV3Schema", "properties", "spec")
@@ -122,9 +116,7 @@ func TestKind(t *testing.T) {
 	}
 	dir := generate(t, "deepcopy-gen", "--output-file", "zz_generated.deepcopy.go", "./pkg/apis/...")
 	data, err := os.ReadFile(filepath.Join(dir, "pkg/apis/myweb/v1/zz_generated.deepcopy.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, kind := range []string{"MyWeb", "MyWebList"} {
 		if !strings.Contains(string(data), "func (in *"+kind+") DeepCopyObject() runtime.Object") {
 			t.Errorf("%s is not a runtime.Object: it has no DeepCopyObject", kind)

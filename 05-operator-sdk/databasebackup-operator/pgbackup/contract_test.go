@@ -27,14 +27,10 @@ type contract struct {
 func readContract(t *testing.T) (c contract) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/contract.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&c); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, decoder.Decode(&c))
 	return c
 }
 
@@ -57,9 +53,7 @@ func TestTheOperatorsEnvironmentIsUnderstood(t *testing.T) {
 		for variable := range files { // the pod mounts them
 			if env[variable] != "" {
 				env[variable] = filepath.Join(t.TempDir(), "file")
-				if err := os.WriteFile(env[variable], nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.WriteFile(env[variable], nil, 0o600))
 			}
 		}
 		all, err := Settings(verb, environment(env))
@@ -96,16 +90,10 @@ func TestTheResultIsThatOfTheContract(t *testing.T) {
 			{Name: "orders-29570000", Completed: time.Date(2026, 3, 22, 17, 20, 2, 0, time.UTC), Size: 2048,
 				Path: "/volume/backups/orders/7e1b/orders-29570000.dump"}}}
 	text, err := want.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var have, agreed any
-	if err := json.Unmarshal(text, &have); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(readContract(t).Result, &agreed); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(text, &have))
+	noError(t, json.Unmarshal(readContract(t).Result, &agreed))
 	if diff := cmp.Diff(agreed, have); diff != "" {
 		t.Errorf("(-contract +written):\n%s", diff)
 	}

@@ -83,8 +83,6 @@ func size(t *testing.T, path string) (total int64) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return total
 }

@@ -37,9 +37,7 @@ func listening(t *testing.T, port string) {
 func port(t *testing.T) string {
 	t.Helper()
 	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return port
 }
 
@@ -47,9 +45,7 @@ func port(t *testing.T) string {
 func s3Store(t *testing.T, settings map[string]string, dir, port string, args ...string) (map[string]string, *exec.Cmd) {
 	t.Helper()
 	need(t, "rclone")
-	if err := os.MkdirAll(dir+"/company", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.MkdirAll(dir+"/company", 0o777))
 	p, _ := workplace()
 	p.give(t, dir+"/company")
 	cheapRepository(t, dir+"/company/orders")
@@ -179,9 +175,7 @@ func proxied(t *testing.T, settings map[string]string,
 		r.Out.Host = r.In.Host // the signature has it
 	}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute}
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !pass(server, r) {
@@ -241,13 +235,9 @@ func TestFault9ADamagedPackFile(t *testing.T) {
 	packs, _ := filepath.Glob(settings["RESTIC_REPOSITORY"] + "/data/*/*")
 	for _, path := range packs {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		text[len(text)/3] ^= 1
-		if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, text, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, text, 0o600)))
 	}
 	must(t, verbFinish, settings, ReasonRepositoryDamaged)
 	must(t, verbRestore, with(settings, "BACKUP_DATABASE", "copy"), ReasonRepositoryDamaged)
@@ -289,9 +279,7 @@ func TestFault9AFullVolume(t *testing.T) {
 		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 300000) n;`)
 	settings = with(settings, "RESTIC_REPOSITORY", volume+"/db")
 	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "full"), ReasonRepositoryFull)
-	if err := syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"))
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 }
 
@@ -318,13 +306,9 @@ func TestRetention(t *testing.T) {
 		t.Errorf("of the last three days: %+v", o.result.Backups)
 	}
 	older := filepath.Join(settings["RESTIC_REPOSITORY"], "uid-0", "orders-7.dump")
-	if err := os.Mkdir(filepath.Dir(older), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(filepath.Dir(older), 0o755))
 	write(t, older, "PGDMP")
-	if err := os.Chtimes(older, time.Time{}, time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chtimes(older, time.Time{}, time.Now().Add(time.Minute)))
 	ahead := earlier(settings, -2)
 	must(t, verbBackup, ahead, ReasonBackupSucceeded)
 	for name, wrong := range map[string]map[string]string{"a time ahead of the clock": ahead, "a backup of the future": settings} {
@@ -333,9 +317,7 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	var wrong []snapshot
-	if err := json.Unmarshal([]byte(resticRun(t, settings, "snapshots", "--tag=name="+ahead["BACKUP_NAME"])), &wrong); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(resticRun(t, settings, "snapshots", "--tag=name="+ahead["BACKUP_NAME"])), &wrong))
 	for _, s := range wrong {
 		resticRun(t, settings, "forget", s.ID)
 	}

@@ -86,17 +86,21 @@ var workplace = sync.OnceValues(func() (*place, error) {
 	return p, err
 })
 
+// noError ends a test when there is an error.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // folder creates a folder to which the program may write.
 func folder(t *testing.T) string {
 	t.Helper()
 	p, err := workplace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	dir, err := os.MkdirTemp(p.dir, "v")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	p.give(t, dir)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
@@ -107,21 +111,15 @@ func (p *place) give(t *testing.T, path string) {
 	if p.credential == nil {
 		return
 	}
-	if err := os.Chown(path, int(p.credential.Uid), int(p.credential.Gid)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chown(path, int(p.credential.Uid), int(p.credential.Gid)))
 }
 
 // write writes a file that the program may read.
 func write(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
 	p, err := workplace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	p.give(t, path)
 	return path
 }
@@ -130,16 +128,12 @@ func write(t *testing.T, path, text string) string {
 func process(t *testing.T, out, errs io.Writer, env []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	p, err := workplace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", append(env, "PATH="+os.Getenv("PATH")), out, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = grace // a tool of a killed program may hold its output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Start())
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
 	return cmd
 }
@@ -164,9 +158,7 @@ func startRun(t *testing.T, verb string, settings map[string]string, out, errs *
 		}
 	}
 	p, err := workplace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return process(t, out, errs, append(env, resultFile+write(t, folder(t)+"/result", "")), p.binary, verb)
 }
 
@@ -300,9 +292,7 @@ func cheapRepository(t *testing.T, dir string) {
 	if err == nil {
 		err = os.CopyFS(dir, os.DirFS("testdata/repository"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	p.give(t, dir)
 }
 

@@ -21,19 +21,13 @@ import (
 func selfSigned(t *testing.T, host string) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: rand.Text()},
 		DNSNames: []string{host}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
@@ -55,9 +49,7 @@ func authorities(t *testing.T, dir string) (ours, others string) {
 	ours, others = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "other.crt")
 	for path, text := range map[string][]byte{ours: certificate, others: stranger,
 		filepath.Join(serverDir, "data/server.crt"): certificate, filepath.Join(serverDir, "data/server.key"): key} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, text, 0o600))
 		p.give(t, path)
 	}
 	return ours, others

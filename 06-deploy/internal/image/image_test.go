@@ -30,6 +30,14 @@ const (
 	mostContext = 3_000_000  // of the build context
 )
 
+// must ends a test when there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // options returns options for an image that a test builds. The test is skipped where the chapters are missing.
 func options(t *testing.T, impl string) Options {
 	t.Helper()
@@ -44,22 +52,16 @@ func options(t *testing.T, impl string) Options {
 func written(t *testing.T, o Options) (path string) {
 	t.Helper()
 	built, tag, err := Build(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path = filepath.Join(t.TempDir(), "dist", "image.tar")
-	if err := Write(path, tag, built); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(path, tag, built))
 	return path
 }
 
 func loaded(t *testing.T, path string) v1.Image {
 	t.Helper()
 	image, err := tarball.ImageFromPath(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return image
 }
 
@@ -68,9 +70,7 @@ func TestTheImageHasTheProgramAndNothingThatCanBeChanged(t *testing.T) {
 		o := options(t, impl)
 		image := loaded(t, written(t, o))
 		config, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := v1.Config{User: "65532:65532", Entrypoint: []string{"/myweb-operator"}, WorkingDir: "/",
 			Labels: map[string]string{
 				"org.opencontainers.image.title": p.Title, "org.opencontainers.image.version": "v1.2.3",
@@ -82,9 +82,7 @@ func TestTheImageHasTheProgramAndNothingThatCanBeChanged(t *testing.T) {
 			t.Errorf("%s: it is for %s/%s, made at %s", impl, config.OS, config.Architecture, config.Created)
 		}
 		size, err := Size(image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Logf("%s: %.1f MB, unpacked %.1f MB", impl, float64(size.Packed)/1e6, float64(size.Unpacked)/1e6)
 		if size.Unpacked > mostBytes {
 			t.Errorf("%s: it has %d bytes, more than %d", impl, size.Unpacked, mostBytes)
@@ -110,24 +108,18 @@ func TestTheImageHasTheProgramAndNothingThatCanBeChanged(t *testing.T) {
 func contents(t *testing.T, image v1.Image) map[string][]byte {
 	t.Helper()
 	layers, err := image.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := map[string][]byte{}
 	for _, layer := range layers {
 		r, err := layer.Uncompressed()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer r.Close()
 		for archive := tar.NewReader(r); ; {
 			header, err := archive.Next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if header.Mode&0o7022 != 0 || header.Uid != 0 || header.Gid != 0 {
 				t.Errorf("%s has mode %o and belongs to %d:%d", header.Name, header.Mode, header.Uid, header.Gid)
 			}
@@ -144,24 +136,18 @@ func contents(t *testing.T, image v1.Image) map[string][]byte {
 func isStatic(t *testing.T, program []byte, o Options) {
 	t.Helper()
 	binary, err := elf.NewFile(bytes.NewReader(program))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if libraries, err := binary.ImportedLibraries(); err != nil || len(libraries) > 0 || binary.Section(".interp") != nil {
 		t.Errorf("it is not static: it wants %v (%v)", libraries, err)
 	}
 	file := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(file, program, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, program, 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "tool", "buildid", file).CombinedOutput()
 	if got := strings.TrimSpace(string(out)); err != nil || got != o.Version+"/"+o.Commit {
 		t.Errorf("its build ID is %q (%v)", got, err)
 	}
 	here, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if bytes.Contains(program, []byte(here)) {
 		t.Errorf("it names %s, where it was made", here)
 	}
@@ -189,9 +175,7 @@ func TestAnotherProcessorsImageIsMadeHere(t *testing.T) {
 	o.Arch = "arm64"
 	image := loaded(t, written(t, o))
 	binary, err := elf.NewFile(bytes.NewReader(contents(t, image)["myweb-operator"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if binary.Machine != elf.EM_AARCH64 {
 		t.Errorf("the program is for %s", binary.Machine)
 	}
@@ -226,9 +210,7 @@ func TestBadInputIsNamed(t *testing.T) {
 func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	o := options(t, "04")
 	data, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for what, text := range map[string]string{
 		"user":         "\nUSER " + user + "\n",
 		"entrypoint":   "\nENTRYPOINT [\"" + programPath + "\"]\n",
@@ -255,14 +237,10 @@ func TestTheContextIsSmallAndEnough(t *testing.T) {
 	copied, bytes := t.TempDir(), int64(0)
 	for _, name := range let(t, "../../Dockerfile.dockerignore") {
 		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		bytes += int64(len(data))
 		to := filepath.Join(copied, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o600)))
 	}
 	t.Logf("the context has %.1f MB", float64(bytes)/1e6)
 	if bytes > mostContext {
@@ -270,9 +248,7 @@ func TestTheContextIsSmallAndEnough(t *testing.T) {
 	}
 	for impl := range Sources {
 		o, here, there := options(t, impl), filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "program")
-		if err := Compile(t.Context(), o, here); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Compile(t.Context(), o, here))
 		o.Root = copied
 		if err := Compile(t.Context(), o, there); err != nil {
 			t.Errorf("%s: %v", impl, err)
@@ -291,9 +267,7 @@ func TestTheContextIsSmallAndEnough(t *testing.T) {
 func let(t *testing.T, ignore string) (names []string) {
 	t.Helper()
 	f, err := os.Open(ignore)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	var in, out []string
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -318,9 +292,7 @@ func let(t *testing.T, ignore string) (names []string) {
 			names = append(names, name)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return names
 }

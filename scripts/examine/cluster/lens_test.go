@@ -56,9 +56,9 @@ func TestLens(t *testing.T) {
 	if last.By.User != adminUser || last.By.Port == 0 || last.ResourceVersion == "" || last.Took <= 0 {
 		t.Errorf("the record is not whole: %+v", last)
 	}
-	lensKeepsIdentities(t, c)
-	lensKeepsNothingOfStrangers(t, c)
-	lensFreezesWatches(t, c)
+	t.Run("a client is who its certificate says", func(t *testing.T) { lensKeepsIdentities(t, c) })
+	t.Run("nothing of strangers is kept", func(t *testing.T) { lensKeepsNothingOfStrangers(t, c) })
+	t.Run("watches can be frozen", func(t *testing.T) { lensFreezesWatches(t, c) })
 	kill(t, c, Lens)
 	if _, ok := kubectl(t, c.Kubeconfig(), "get", "nodes"); ok {
 		t.Error("the lens is passed by")

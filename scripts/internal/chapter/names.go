@@ -18,16 +18,23 @@ import (
 // fileName finds the name of a file in prose. The character before it may show that it is a part of something else: of an
 // address, of a pattern (*.go), of a name with a placeholder (…_types.go), of a path elsewhere (/etc, ~, $HOME). A line
 // number after it (main.go:234) is of a version of another project: lines of this one move.
-var fileName = regexp.MustCompile(
-	`(?:^|[^\w./*<>$}{%@:~…-])(?:\.\.?/)*(\w[\w./-]*\.(?:go|sh|ya?ml))(?:$|[^\w./*:-]|\.$|\.\W|:$|:\D)`)
+var fileName = regexp.MustCompile(`(?:^|[^\w./*<>$}{%@:~…-])(?:\.\.?/)*` +
+	`(\w[\w./-]*\.(?:go|sh|ya?ml|md|txt|json|mjs|js|css|mk|tmpl|tsv|patch))(?:$|[^\w./*:-]|\.$|\.\W|:$|:\D)`)
 
-// names returns the files that a line names. `make install.yaml` names a target, and a path that begins with a domain is
-// of another module.
+// made are names of files that programs write, and elsewhere the first elements of paths: of a folder that a program or a
+// reader makes, a placeholder (NAME), or a domain, with which the path of another module begins.
+var (
+	made      = []string{"examine.json", "examine.md", "verdict.json", "ways.json"}
+	elsewhere = regexp.MustCompile(`^(work|out|dist|[A-Z]+|.*\..*)$`)
+)
+
+// names returns the files that a line names. `make install.yaml` names a target.
 func names(line string) (all []string) {
 	for _, at := range fileName.FindAllStringSubmatchIndex(line, -1) {
 		name := line[at[2]:at[3]]
 		first, _, isPath := strings.Cut(name, "/")
-		if !strings.HasSuffix(line[:at[2]], "make ") && (!isPath || !strings.Contains(first, ".")) {
+		isTarget := strings.HasSuffix(line[:at[2]], "make ")
+		if !isTarget && !slices.Contains(made, path.Base(name)) && (!isPath || !elsewhere.MatchString(first)) {
 			all = append(all, name)
 		}
 	}
@@ -40,9 +47,10 @@ var (
 	definedTest = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
 )
 
-// CheckNames returns an error for each file or test that a Go comment or a page names and that does not exist. A comment
-// names a file of its module by the end of its path, or any file by its whole path. On a page, a name is only compared with
-// the last elements of all paths, because a page also names files that its reader makes in other folders.
+// CheckNames returns an error for each file or test that a comment or a page names and that does not exist. A comment of Go
+// names a file of its module by the end of its path, or any file by its whole path. A comment of YAML, of a Makefile or of a
+// shell script names a file by the end of its path. On a page, a name is only compared with the last elements of all paths,
+// because a page also names files that its reader makes in other folders.
 func CheckNames(root string) error {
 	files, err := filesOf(root)
 	if err != nil {
@@ -51,7 +59,7 @@ func CheckNames(root string) error {
 	texts := map[string][]byte{}
 	var tests []string
 	for _, file := range files {
-		if ext := path.Ext(file); ext != ".go" && ext != ".md" {
+		if ext := path.Ext(file); ext != ".go" && ext != ".md" && !hasHashComments(file) {
 			continue
 		}
 		if texts[file], err = os.ReadFile(filepath.Join(root, file)); err != nil {
@@ -65,19 +73,7 @@ func CheckNames(root string) error {
 	}
 	var wrong []error
 	for _, file := range slices.Sorted(maps.Keys(texts)) {
-		text := texts[file]
-		module := moduleOf(files, path.Dir(file))
-		var prose []string
-		exists := func(name, of string) bool { return path.Base(of) == path.Base(name) }
-		switch {
-		case path.Ext(file) == ".go":
-			prose = comments(text)
-			exists = func(name, of string) bool {
-				return of == name || moduleOf(files, path.Dir(of)) == module && strings.HasSuffix("/"+of, "/"+name)
-			}
-		case path.Ext(file) == ".md" && (!strings.HasPrefix(file, "05-") || module != "."): // these compare other projects
-			prose = unfenced(text)
-		}
+		prose, exists := proseOf(files, file, texts[file])
 		for n, line := range prose {
 			for _, name := range names(line) {
 				if !slices.ContainsFunc(files, func(of string) bool { return exists(name, of) }) {
@@ -94,6 +90,22 @@ func CheckNames(root string) error {
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// proseOf returns the lines of a file with nothing but prose in them, and how this prose names a file.
+func proseOf(files []string, file string, text []byte) (prose []string, exists func(name, of string) bool) {
+	module := moduleOf(files, path.Dir(file))
+	switch {
+	case path.Ext(file) == ".go":
+		return comments(text), func(name, of string) bool {
+			return of == name || moduleOf(files, path.Dir(of)) == module && strings.HasSuffix("/"+of, "/"+name)
+		}
+	case path.Ext(file) != ".md":
+		return hashComments(text), func(name, of string) bool { return strings.HasSuffix("/"+of, "/"+name) }
+	case strings.HasPrefix(file, "05-") && module == ".": // these compare other projects
+		return nil, nil
+	}
+	return unfenced(text), func(name, of string) bool { return path.Base(of) == path.Base(name) }
 }
 
 // filesOf returns the paths of all files of a repository, without those that are made at run time.
@@ -142,6 +154,24 @@ func comments(text []byte) []string {
 			}
 		}
 	}
+}
+
+// hasHashComments reports whether # begins a comment in a file. The gallery is about files of other projects.
+func hasHashComments(file string) bool {
+	kinds := []string{".yaml", ".yml", ".sh", ".mk", "Makefile", "Dockerfile", "workshop"}
+	return !strings.HasPrefix(file, "scripts/examine/gallery/") &&
+		(slices.Contains(kinds, path.Ext(file)) || slices.Contains(kinds, path.Base(file)))
+}
+
+var hashComment = regexp.MustCompile(`(?:^|\s)#.*`)
+
+// hashComments returns the lines of a file, with nothing but the text of comments in them.
+func hashComments(text []byte) []string {
+	lines := strings.Split(string(text), "\n")
+	for n, line := range lines {
+		lines[n] = hashComment.FindString(line)
+	}
+	return lines
 }
 
 // unfenced returns the lines of a page, with nothing in those of its blocks.

@@ -12,11 +12,14 @@ func TestCheckNames(t *testing.T) {
 		"run `make install.yaml`\n```go file=included.go\n// in a block: block.go\n```\n`…_types.go` and <kind>_types.go\n" +
 		"their `pkg/other.go:234`\n" +
 		"`TestThere`, `TestTh…`\n`TestTher` WRONG\n`TestGone…` WRONG\n"
+	hashes := "# run.sh and NAME/x.yaml, made in out/y.yaml\na: b # of config/role.yaml\nc: d # config/rule.yaml WRONG\ne: f#g.yaml\n" +
+		"h: gone.txt\n# gone.mjs WRONG\n# writes examine.json\n"
 	files := map[string]string{
+		"03-x/Makefile": hashes, "scripts/examine/gallery/x.yaml": "# their pkg/theirs.go\n",
 		"04-x/go.mod": "module x\n", "04-x/owned/errors.go": "package owned\n", "04-x/config/role.yaml": "",
 		"04-x/README.md": pages, "05-sdk/layout/README.md": "their `generate-groups.sh`\n", "bin/made.go": "",
 		"03-x/go.mod": "module x\n", "03-x/run.sh": "", "03-x/a/a_test.go": "package a\n\nfunc TestThere(t *testing.T) {}\n",
-		"03-x/a/main.go": "package a\n\n// See run.sh, a/main.go, ./run.sh, boilerplate.go.txt, pkg.go.dev and 04-x/owned/errors.go.\n// As errors.go WRONG says.\n" +
+		"03-x/a/main.go": "package a\n\n// See run.sh, a/main.go, ./run.sh, boilerplate.go.tar, pkg.go.dev and 04-x/owned/errors.go.\n// As errors.go WRONG says.\n" +
 			"// made.go WRONG\n//\n//\tfile: exercises/example.go\n//\n// k8s.io/kubernetes/pkg/x.go has it, and *.yaml.\n" +
 			"const s = \"//string.go\" // (z.sh). WRONG\n",
 	}
@@ -32,7 +35,7 @@ func TestCheckNames(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(err.Error(), "\n") + 1; n != strings.Count(files["03-x/a/main.go"]+pages, "WRONG") {
+	if n := strings.Count(err.Error(), "\n") + 1; n != strings.Count(files["03-x/a/main.go"]+hashes+pages, "WRONG") {
 		t.Errorf("%d errors:\n%v", n, err)
 	}
 }

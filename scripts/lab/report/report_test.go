@@ -19,6 +19,14 @@ import (
 // hostile is text that breaks a page that does not escape it.
 const hostile = "<script>alert('x')</script> | a `tick`, ```` four, *stars* & [link](x) \\| \x1b[31mred\x1b[0m"
 
+// must ends a test when there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // sample is a run of 03 and 04: 04 fails a check, and both skip one.
 func sample() *Comparison {
 	r := &Comparison{
@@ -58,13 +66,9 @@ func sample() *Comparison {
 func shown(t *testing.T, page string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := goldmark.New(goldmark.WithExtensions(extension.Table)).Convert([]byte(page), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, goldmark.New(goldmark.WithExtensions(extension.Table)).Convert([]byte(page), &out))
 	doc, err := html.Parse(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var text strings.Builder
 	for n := range doc.Descendants() {
 		if n.Type == html.TextNode {
@@ -134,8 +138,6 @@ func TestMarkdownIsSound(t *testing.T) {
 			}
 			return ast.WalkContinue, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }

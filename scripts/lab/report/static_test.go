@@ -29,9 +29,7 @@ func TestStatic(t *testing.T) {
 		"beside/carried.bin": "123",
 	} {
 		path := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	var s Static
 	i := impl.Implementation{Name: "x", Folder: folder, Path: filepath.Join(folder, "program"),

@@ -42,16 +42,12 @@ func TestWays(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(file, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if w, err = ReadWays(file); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := w.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Print(&out))
 	printed := out.String()
 	lines := strings.Split(printed, "\n")
 	if len(strings.Fields(lines[1])) != 1+len(columns) || !strings.HasPrefix(strings.TrimSpace(lines[3]), "shell") {

@@ -17,9 +17,7 @@ func allow(t *testing.T, args ...string) Allowed {
 	a := Allowed{Image: "example.com/pgbackup:v1"}
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	a.Bind(flags)
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must(t, flags.Parse(args))
 	return a
 }
 

@@ -24,12 +24,8 @@ func readContract(t *testing.T) (c struct {
 }) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/contract.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, json.Unmarshal(text, &c))
 	return c
 }
 
@@ -65,9 +61,7 @@ func TestJobsHaveTheEnvironmentOfTheContract(t *testing.T) {
 		Auth: &databasesv1.Auth{UsernameSecretRef: &databasesv1.KeyReference{Name: "admin", Key: "user"},
 			PasswordSecretRef: &databasesv1.KeyReference{Name: "admin", Key: "password"}}}
 	source, err := (&DatabaseRestoreReconciler{}).source(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	have["restore of a snapshot from s3"] = environment(desiredRestore(r, source, ""))
 	if diff := cmp.Diff(readContract(t).Environment, have); diff != "" {
 		t.Errorf("(-contract +have):\n%s", diff)

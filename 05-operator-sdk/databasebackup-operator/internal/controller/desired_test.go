@@ -209,13 +209,9 @@ func TestAFinalFailureOfEachContainerEndsTheJob(t *testing.T) {
 func TestPodsAreRestricted(t *testing.T) {
 	c, namespace := newClient(t)
 	ns := &corev1.Namespace{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: namespace}, ns); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Get(t.Context(), client.ObjectKey{Name: namespace}, ns))
 	ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
-	if err := c.Update(t.Context(), ns); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Update(t.Context(), ns))
 	b := complete(namespace)
 	b.UID = "7e1b"
 	b.Spec.Verification.Mode = databasesv1.VerifyRestore

@@ -149,8 +149,14 @@ func (b *fixture) wired() client.Client {
 
 func (b *fixture) must(err error) {
 	b.t.Helper()
+	must(b.t, err)
+}
+
+// must ends a test when there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
-		b.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 

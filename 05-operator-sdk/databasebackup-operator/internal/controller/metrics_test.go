@@ -56,13 +56,9 @@ func TestWhichBackupIsTheNewestGoodOne(t *testing.T) {
 func scraped(t *testing.T, m *Metrics) (samples map[string]float64, metrics map[string]string) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, registry.Register(m))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	samples, metrics = map[string]float64{}, map[string]string{}
 	for _, f := range families {
 		for _, sample := range f.GetMetric() {
@@ -87,9 +83,7 @@ var row = regexp.MustCompile("(?m)^\\| `(databasebackup_[a-z_]+)` \\| ([a-z]+) \
 func documented(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "observe", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string]string{}
 	for _, r := range row.FindAllStringSubmatch(string(data), -1) {
 		all[r[1]] = r[2] + ": " + r[3]

@@ -9,7 +9,9 @@ import (
 
 	"github.com/onsi/gomega"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
-	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
 // withoutRules removes the rules of a schema, as if they came later.
@@ -37,40 +38,29 @@ func withoutRules(x any) {
 }
 
 // olderCRDs writes the CRDs without their rules into a folder.
-func olderCRDs(t *testing.T, crds string) string {
+func olderCRDs(t *testing.T) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
-	if err != nil || len(files) != 2 {
-		t.Fatal(files, err)
-	}
+	files, err := filepath.Glob(filepath.Join(shippedCRDs, "*.yaml"))
+	must(t, err)
 	folder := t.TempDir()
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		crd := tree{}
-		if err := yaml.Unmarshal(data, &crd); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal(data, &crd))
 		withoutRules(crd)
 		if data, err = yaml.Marshal(crd); err == nil {
 			err = os.WriteFile(filepath.Join(folder, filepath.Base(file)), data, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return folder
 }
 
 // Objects with our finalizer are older than the rules that refuse them. Their status can be written and their finalizer
-// can be removed, so they do not block their namespace.
+// can be removed, so their namespace can be deleted.
 func TestAnObjectThatANewerRuleRefusesCanGo(t *testing.T) {
-	crds := filepath.Join("..", "..", "config", "crd", "bases")
-	shared := config
-	t.Cleanup(func() { config = shared })
-	config = testenv.NewAPIServer(t, olderCRDs(t, crds))
+	useLocal(t, olderCRDs(t))
 	b := &fixture{t: t, crashAt: -1, events: events.NewFakeRecorder(1000)}
 	b.WithWatch, b.namespace = newClient(t)
 	b.clock = clocktesting.NewFakePassiveClock(time.Now())
@@ -87,14 +77,16 @@ func TestAnObjectThatANewerRuleRefusesCanGo(t *testing.T) {
 	}
 	b.must(b.Create(t.Context(), object("DatabaseRestore", b.namespace, "mon.day", restoring("databaseName", "postgres"))))
 
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{crds}})
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{shippedCRDs}})
 	b.must(err)
-	gomega.NewWithT(t).Eventually(func() bool {
+	g := gomega.NewWithT(t)
+	g.SetDefaultEventuallyTimeout(time.Minute)
+	g.Eventually(func() bool {
 		backup := b.Create(t.Context(), object("DatabaseBackup", b.namespace, "a.b", with(nil)), client.DryRunAll)
 		restore := b.Create(t.Context(), object("DatabaseRestore", b.namespace, "a.b", restoring("backoffLimit", int64(1))),
 			client.DryRunAll)
 		return apierrors.IsInvalid(backup) && apierrors.IsInvalid(restore)
-	}, "30s", "50ms").Should(gomega.BeTrue(), "the rules count")
+	}).Should(gomega.BeTrue(), "the rules count")
 
 	all := &databasesv1.DatabaseBackupList{}
 	b.must(b.List(t.Context(), all, client.InNamespace(b.namespace)))
@@ -107,16 +99,22 @@ func TestAnObjectThatANewerRuleRefusesCanGo(t *testing.T) {
 		if len(x.Status.Conditions) == 0 {
 			t.Errorf("%s has no status", x.Name)
 		}
-		b.must(b.Delete(t.Context(), &x))
-		if _, err := b.operator.Reconcile(t.Context(), request); err != nil {
-			t.Errorf("%s is deleted: %v", x.Name, err)
-		}
-		if err := b.Get(t.Context(), request.NamespacedName, &x); !apierrors.IsNotFound(err) {
-			t.Errorf("%s is still there: %v", x.Name, err)
-		}
 	}
-	key := client.ObjectKey{Namespace: b.namespace, Name: "mon.day"}
-	if _, err := b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+	restore := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: "mon.day"}}
+	if _, err := b.restorer.Reconcile(t.Context(), restore); err != nil {
 		t.Error("a restore:", err)
 	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
+	b.must(b.WithWatch.Delete(t.Context(), namespace))
+	for _, x := range all.Items {
+		key := client.ObjectKeyFromObject(&x)
+		g.Eventually(func() bool { return b.Get(t.Context(), key, &x) == nil && x.DeletionTimestamp != nil }).Should(
+			gomega.BeTrue(), "%s is being deleted", x.Name)
+		if _, err := b.operator.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+			t.Errorf("%s is deleted: %v", x.Name, err)
+		}
+	}
+	g.Eventually(func() bool {
+		return apierrors.IsNotFound(b.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
+	}).Should(gomega.BeTrue(), "the namespace is gone")
 }

@@ -124,22 +124,20 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 	})
 }
 
-// newLocal returns a loop on a local cluster, where the scheduler, the Job controller and the garbage collector run. In
+// useLocal gives the test a local cluster, where the scheduler and the controllers of Jobs, namespaces and garbage run. In
 // a copy of this folder outside of the workshop, the test is skipped. No controller provides volumes there, and pods
 // are simulated: pods of Jobs succeed at once, and leave no message.
-func newLocal(t *testing.T, change ...func(*backup)) *loop {
+func useLocal(t *testing.T, crds string) {
 	t.Helper()
-	crds, err := filepath.Glob(filepath.Join("..", "..", "config", "crd", "bases", "*.yaml"))
-	if err != nil || len(crds) != 2 {
-		t.Fatal(crds, err)
+	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
+	if err != nil || len(files) != 2 {
+		t.Fatal(files, err)
 	}
-	local, err := testenv.StartLocal(crds...)
+	local, err := testenv.StartLocal(files...)
 	if errors.Is(err, testenv.ErrNoRepository) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	envtest := config
 	t.Cleanup(func() {
 		config = envtest
@@ -148,6 +146,12 @@ func newLocal(t *testing.T, change ...func(*backup)) *loop {
 		}
 	})
 	config = local.Config
+}
+
+// newLocal returns a loop on a local cluster.
+func newLocal(t *testing.T, change ...func(*backup)) *loop {
+	t.Helper()
+	useLocal(t, shippedCRDs)
 	l := newLoop(t, change...)
 	l.SetDefaultEventuallyTimeout(60 * time.Second)
 	return l

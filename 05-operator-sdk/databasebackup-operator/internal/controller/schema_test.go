@@ -296,9 +296,7 @@ func TestNamesLeaveRoomForJobs(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	c, namespace := newClient(t)
 	u := object("DatabaseBackup", namespace, "site", with(tree{"targetRef": tree{"name": "orders"}}))
-	if err := c.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), u))
 	want := with(tree{
 		"engine": "PostgreSQL", "timeZone": "UTC", "concurrencyPolicy": "Forbid", "deletionPolicy": "Retain",
 		"targetRef": tree{"name": "orders", "port": int64(5432), "tls": tree{"mode": "prefer"}},
@@ -318,9 +316,7 @@ func TestDefaults(t *testing.T) {
 func TestARestoreNeverChanges(t *testing.T) {
 	c, namespace := newClient(t)
 	u := object("DatabaseRestore", namespace, "monday", restoring("backoffLimit", int64(1)))
-	if err := c.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), u))
 	for field, value := range map[string]any{
 		"backoffLimit": int64(2), "backupName": "orders-1", "databaseName": "other", "targetRef": tree{"name": "other"}} {
 		changed := u.DeepCopy()
@@ -343,9 +339,7 @@ func TestWhereTheFilesAreNeverChanges(t *testing.T) {
 	c, namespace := newClient(t)
 	claim := func(name string) tree { return tree{"persistentVolumeClaim": tree{"claimName": name}} }
 	u := object("DatabaseBackup", namespace, "site", with(nil))
-	if err := c.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), u))
 	u.Object["spec"].(tree)["destination"] = claim("a")
 	if err := c.Update(t.Context(), u); err != nil {
 		t.Fatal("a first destination:", err)
@@ -382,9 +376,7 @@ func TestTheSamplesApply(t *testing.T) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(data, &u.Object); err != nil {
 			t.Fatal(file, err)

@@ -19,26 +19,23 @@ import (
 	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
+var shippedCRDs = filepath.Join("..", "..", "config", "crd", "bases")
+
 // All tests of this package share one API server. Each test has its own namespace.
 var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	utilruntime.Must(databasesv1.AddToScheme(scheme.Scheme))
-	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
-		filepath.Join("..", "..", "config", "crd", "bases")))
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, shippedCRDs))
 }
 
 // newClient returns an administrator's client and a new namespace for the test.
 func newClient(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
 	c, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "backup-"}}
-	if err := c.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), namespace))
 	return c, namespace.Name
 }

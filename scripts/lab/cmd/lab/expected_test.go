@@ -14,17 +14,21 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// must ends a test when there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestExpectedFailuresAreChecks rejects expected failures that name no check, because no outcome would be compared
 // with them.
 func TestExpectedFailuresAreChecks(t *testing.T) {
 	root, err := impl.Here()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listed, err := impl.Listed(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checks := checks.All()
 	for _, i := range listed {
 		for _, id := range i.Fails {
@@ -39,17 +43,11 @@ func TestExpectedFailuresAreChecks(t *testing.T) {
 // fault that its operator does not survive.
 func TestThePageNamesEachExpectedFailure(t *testing.T) {
 	root, err := impl.Here()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	chosen, err := impl.Choose(root, "03")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page, err := os.ReadFile(filepath.Join(chosen[0].Folder, "internal", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, table, _ := strings.Cut(string(page), "| fault, by the name of its check |")
 	named := regexp.MustCompile("`(fault/[^`]+)`").FindAllStringSubmatch(table, -1)
 	var ids []string
@@ -66,23 +64,17 @@ func TestThePageNamesEachExpectedFailure(t *testing.T) {
 // explain, so a nightly run fails for the faults that no page explains.
 func TestThePagesNameEachAcceptedExperiment(t *testing.T) {
 	root, err := impl.Here()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for file, baseline := range map[string]string{"05-operator-sdk/nginx-operator/reference/README.md": "nginx-baseline.yaml",
 		"03-client-go-controller/internal/README.md": "03-baseline.yaml"} {
 		page, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		experiments := map[string]int{}
 		for _, match := range regexp.MustCompile("`([a-z-]+)` \\(([0-9])\\):").FindAllStringSubmatch(string(page), -1) {
 			experiments[match[1]] += int(match[2][0] - '0')
 		}
 		list, err := os.ReadFile(filepath.Join(root, "scripts", "lab", "examine", baseline))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		accepted := map[string]int{}
 		for _, match := range regexp.MustCompile(`(?m)^- id: ([a-z-]+)/`).FindAllStringSubmatch(string(list), -1) {
 			accepted[match[1]]++

@@ -48,3 +48,19 @@ func TestFastOnesAreShared(t *testing.T) {
 		}
 	}
 }
+
+// TestAFieldThatAUserCanChangeIsNotLeftOut: the reasons are those of the API server, and of a field without a known value.
+func TestAFieldThatAUserCanChangeIsNotLeftOut(t *testing.T) {
+	for reason, want := range map[string]bool{
+		`spec.selector: Invalid value: {"app":"vandal"}: field is immutable`:                            true,
+		"spec.template.metadata.labels: Invalid value: {}: `selector` does not match template `labels`": true,
+		`spec.template.spec.containers[0].volumeMounts[0].name: Not found: "page"`:                      true,
+		`spec.externalTrafficPolicy: Unsupported value: "drift": supported values: "Cluster", "Local"`:  false,
+		`the lab has no other value for ["ALL"]`:                                                        false,
+		`spec.ports[0].name: Invalid value: "/drift": must be a name`:                                   false,
+	} {
+		if fixed.MatchString(reason) != want {
+			t.Errorf("no user can change it: %t, want %t: %s", !want, want, reason)
+		}
+	}
+}

@@ -9,19 +9,23 @@ import (
 	"testing"
 )
 
+// must ends a test when there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // checkout creates a folder with a list of two, a third that runs only by name, and a fourth that is only compared.
 func checkout(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "scripts", "lab"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(root, "scripts", "lab"), 0o700))
 	list := "implementations:\n- {name: \"03\", folder: a, package: ./cmd/a}\n- {name: \"04\", folder: b, " +
 		"package: ./cmd/b}\n- {name: shell, folder: c, program: operator.sh, onlyByName: true}\n" +
 		"- {name: stage, folder: b, package: ./stages/9, onlyCompared: true}\n"
-	if err := os.WriteFile(filepath.Join(root, "scripts", "lab", "operators.yaml"), []byte(list), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, "scripts", "lab", "operators.yaml"), []byte(list), 0o600))
 	return root
 }
 
@@ -66,9 +70,7 @@ func TestChoose(t *testing.T) {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700))
 	return path
 }
 
@@ -97,9 +99,7 @@ func TestACommand(t *testing.T) {
 	program := script(t, `[ "$*" = "run --help" ] && printf '  --leader-elect  work\n  --kubeconfig  file\n'`)
 	for args, want := range map[string]bool{"run --watches-file=x": true, "run": true, "--run": false, "": false} {
 		i, err := Implementation{Name: "x", Path: program, Args: strings.Fields(args)}.Build(t.Context(), t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if i.Has("leader-elect") != want {
 			t.Errorf("%q: flags %v", args, i.Flags)
 		}
@@ -126,9 +126,7 @@ func TestCRDs(t *testing.T) {
 
 func TestBuildFails(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(plain, nil, 0o600))
 	for path, want := range map[string]string{
 		plain:                   "is not an executable file",
 		t.TempDir():             "is not an executable file",
@@ -150,16 +148,12 @@ func TestPrograms(t *testing.T) {
 		"operator.sh":  "#!/bin/sh\necho '  --leader-elect   work'\n",
 	} {
 		path := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)))
 	}
 	into := t.TempDir()
 	built, err := Implementation{Name: "x", Folder: folder, Package: ".", Besides: []string{"./hook"},
 		Args: []string{"--hook=$(BIN)/hook"}, Env: []string{"CHART=$(FOLDER)/chart"}}.Build(t.Context(), into)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hook := strings.TrimPrefix(built.Args[0], "--hook=")
 	if info, err := os.Stat(hook); err != nil || info.Mode()&0o111 == 0 {
 		t.Errorf("the program of Besides is not at %s: %v", built.Args[0], err)
@@ -180,13 +174,9 @@ func TestPrograms(t *testing.T) {
 // name are those of the chapters.
 func TestListed(t *testing.T) {
 	root, err := Here()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listed, err := Listed(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	always := []string{}
 	for _, i := range listed {
 		if i.MustPass() {

@@ -28,9 +28,7 @@ import (
 func program(t *testing.T, text string) *fixture.Process {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "operator")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
 	p := &fixture.Process{}
 	var err error
 	if p.Process, err = supervisor.Start(supervisor.Command{Path: path, Env: os.Environ(), Output: p}); err != nil {
@@ -47,9 +45,7 @@ func TestWhatIsCertain(t *testing.T) {
 		t.Skip("this system does not show the states of threads")
 	}
 	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const waits, works = "exec sleep 300", "while :; do :; done"
 	gone := wire.Event{Type: "DELETED", Object: wire.Object{Kind: "ConfigMap", Namespace: "check", Name: "web"}}
 	type requests func(*ledger.Ledger)
@@ -159,9 +155,7 @@ func TestWhatIsBeingDeleted(t *testing.T) {
 			}))
 			defer server.Close()
 			client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c := &T{Fixture: &fixture.Fixture{Dynamic: client}, Namespace: "check", ctx: t.Context()}
 			if c.deletes() != test.deletes {
 				t.Errorf("an object is being deleted: %t", !test.deletes)
@@ -182,9 +176,7 @@ func TestWhatIsObserved(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for version, sure := range map[string]bool{"9": false, "10": true} {
 		p := program(t, "exec sleep 300")
 		o := outcomeOf(t, 2*time.Minute, func(c *T) {
@@ -216,9 +208,7 @@ func TestTheTimeOfAProgramThatWorks(t *testing.T) {
 		t.Skip("this system does not show the states of threads")
 	}
 	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const within = time.Second
 	request := wire.Request{Verb: wire.Create, Resource: ConfigMaps, Namespace: "check", Name: "web"}
 	for name, test := range map[string]struct {

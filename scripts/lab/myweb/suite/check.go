@@ -112,6 +112,7 @@ type T struct {
 	skipped  string
 	counts   map[string]map[string]int
 	memory   int64
+	notes    []string
 	cleanups []func()
 	faults   []*proxy.Fault
 }
@@ -159,6 +160,13 @@ func (t *T) ReadMemory() {
 	memory, err := fixture.RSS(t.Operator.Process().PID())
 	t.Must(err, "read the memory of the operator")
 	t.memory = memory
+}
+
+// Note adds a line to the evidence, whatever the verdict.
+func (t *T) Note(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
 
 // Must ends the check when err is not nil; doing describes the attempt.
@@ -417,6 +425,7 @@ func (t *T) do() (o outcome.Result) {
 	case t.skipped != "":
 		o.Verdict, o.Reason = outcome.Skipped, t.skipped
 	}
+	o.Evidence = append(o.Evidence, t.notes...)
 	return o
 }
 

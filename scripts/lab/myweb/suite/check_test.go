@@ -29,13 +29,19 @@ import (
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
+// must ends a test when there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // outcomeOf runs a check with a limit of some milliseconds, in a fixture without a cluster.
 func outcomeOf(t *testing.T, within time.Duration, run func(*T)) outcome.Result {
 	t.Helper()
 	none, err := dynamic.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	w := &fixture.Fixture{Ledger: ledger.New(nil), Dynamic: none}
@@ -63,8 +69,9 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 			}
 		})
 	}
-	if o := outcomeOf(t, time.Minute, func(t *T) { t.StaysQuiet(time.Millisecond) }); o.Verdict != outcome.Passed {
-		t.Errorf("a check that ends in time: %s: %s", o.Verdict, o.Reason)
+	o := outcomeOf(t, time.Minute, func(t *T) { t.StaysQuiet(time.Millisecond); t.Note("%d left out", 2) })
+	if o.Verdict != outcome.Passed || !slices.Equal(o.Evidence, []string{"2 left out"}) {
+		t.Errorf("a check that ends in time: %s: %s %q", o.Verdict, o.Reason, o.Evidence)
 	}
 }
 
@@ -83,9 +90,7 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 // them takes.
 func TestASlowMachineIsNoVerdict(t *testing.T) {
 	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, slow := range map[string]time.Duration{"idle": 0, "loaded": 5 * fixture.Poll} {
 		looks := 0
 		o := outcomeOf(t, time.Minute, func(t *T) {
@@ -236,9 +241,7 @@ func TestAWarWithAController(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := outcomeOf(t, time.Minute, func(t *T) {
 		t.Fixture.Dynamic = client
 		l := t.Fixture.Ledger
@@ -339,9 +342,7 @@ func TestTheOwnerThatADeletedChildLacked(t *testing.T) {
 		}))
 		defer server.Close()
 		client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o := outcomeOf(t, time.Minute, func(t *T) {
 			t.Fixture.Dynamic = client
 			t.Remove(ConfigMaps, "web")
