@@ -78,7 +78,8 @@ func (c *clock) eventually(ctx context.Context, within time.Duration, observe fu
 	return fixture.Until(ctx, func() bool { return c.now() > end }, observe)
 }
 
-// unchanged returns a function that observes a number: it returns how long, by this clock, the number has been the same.
+// unchanged returns a function that observes a number. It returns how long the number has been the same,
+// by this clock.
 func (c *clock) unchanged() (observe func(n int) time.Duration) {
 	last, since := 0, c.now()
 	return func(n int) time.Duration {

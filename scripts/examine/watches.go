@@ -61,8 +61,9 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	return t.worksAgain(f, t.watchesBack())
 }
 
-// worksAgain deletes a child after a recovery. A list may have restored what was lost, so only this deletion shows that
-// the operator watches again. It adds the result to the finding about the recovery, when there is no error.
+// worksAgain deletes a child after a recovery, and adds the result to the finding about the recovery. A list may have
+// brought back all lost objects, so only this deletion shows that the operator watches again. After an error, nothing is
+// deleted.
 func (t *trial) worksAgain(recovered Finding, err error) (Finding, error) {
 	c := t.restored
 	if err != nil || t.unrestored || c.Name == "" {
