@@ -873,6 +873,18 @@ func TestTheCostOfAnAddition(t *testing.T) {
 	}
 }
 
+// TestNamesThatAreNotTaken has a cluster-scoped child.
+func TestNamesThatAreNotTaken(t *testing.T) {
+	r := newRun(t.Context(), &target{sample: &unstructured.Unstructured{}}, Options{Progress: t.Logf})
+	classes := schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
+	r.current, r.children = experimentOf("ownership"), []child{{GVR: classes, Name: "hello", Cluster: true}}
+	err := ownership(r)
+	want := "1 of 1 names of children outside the namespace of the sample; "
+	if got := r.report.NotTried(); err != nil || !strings.HasPrefix(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestABrokenLabIsNoFinding has a control plane of which no component runs.
 func TestABrokenLabIsNoFinding(t *testing.T) {
 	r := newRun(t.Context(), &target{sample: &unstructured.Unstructured{}}, Options{Progress: t.Logf})
