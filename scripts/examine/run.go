@@ -261,10 +261,7 @@ func (r *run) prepare(watching context.Context) error {
 	if r.operator, err = r.newOperator(r.ctx, "examined", flags); err != nil {
 		return err
 	}
-	if w := r.target.workload; w != nil {
-		notes := []string{w.leftOutContainers(), w.leftOutVolumes()}
-		r.report.Notes = append(r.report.Notes, slices.DeleteFunc(notes, func(text string) bool { return text == "" })...)
-	}
+	r.report.Notes = append(r.report.Notes, r.target.workload.leftOut()...)
 	r.progress("starting the operator")
 	if err := r.operator.start(r.ctx); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,10 +65,9 @@ func TestWhatAPodGetsOfItsObjects(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"who": "you"},
 		BinaryData: map[string][]byte{"raw": {0xff}}}
 	password := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "password"}, StringData: map[string]string{"word": "hunter2"}}
-	if _, err := api.ConfigMaps("default").Create(t.Context(), settings, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := api.Secrets("default").Create(t.Context(), password, metav1.CreateOptions{}); err != nil {
+	_, err = api.ConfigMaps("default").Create(t.Context(), settings, metav1.CreateOptions{})
+	_, secretErr := api.Secrets("default").Create(t.Context(), password, metav1.CreateOptions{})
+	if err := errors.Join(err, secretErr); err != nil {
 		t.Fatal(err)
 	}
 	k := &kubelet{workload: &workload{namespace: "default"}, ctx: t.Context(), fixture: f, dir: t.TempDir(),
@@ -104,8 +104,8 @@ func TestWhatAPodGetsOfItsObjects(t *testing.T) {
 		"/socket": "an empty folder"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if say := k.leftOutVolumes(); !strings.Contains(say, "empty: token, socket.") {
-		t.Errorf("%q", say)
+	if all := k.leftOut(); len(all) != 1 || !strings.Contains(all[0], "empty: token, socket.") {
+		t.Errorf("%q", all)
 	}
 	k.template.Spec.Volumes[4].Secret.Optional, k.container.EnvFrom[2].ConfigMapRef.Optional = nil, nil
 	const missing = " none, which does not exist: add it to MANIFEST=, or to NEEDS= with `namespace: $NAMESPACE`"
