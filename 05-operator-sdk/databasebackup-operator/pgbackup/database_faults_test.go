@@ -100,8 +100,8 @@ func TestRestoreAsAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// The same faults get the same reasons, whatever the language of the server's messages. A user may have confused the name of
-// a role and its password, so the result shows neither.
+// The same faults get the same reasons, whatever the language of the server's messages. A user may have confused the name
+// of a role and its password, so the result shows neither.
 func TestFault2TheLanguageOfTheServerMakesNoDifference(t *testing.T) {
 	settings := target(t)
 	for _, name := range []string{"de_DE", "es_ES", "fr_FR"} {
