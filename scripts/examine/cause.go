@@ -115,7 +115,7 @@ var patterns = []pattern{
 		"Other operators return the error: the work queue logs each try, and waits longer after each failure."},
 	{"faults", "did not progress", Costs, "one object that fails holds up the others",
 		"Other operators have several workers."},
-	{"faults", "it was deleted once more", Stops, "it does not watch again after the end of a watch",
+	{"faults", "after that, ", Stops, "it does not watch again after the end of a watch",
 		"Other operators use informers, or begin each watch again from its last resource version."},
 	{"faults", "the cluster then deleted", Stops, "it gives an object to the sample that it has read, which no longer exists",
 		"Other operators compare the UID of the owner, and read the owner from the API server before they adopt an object."},

@@ -78,5 +78,17 @@ func (c *clock) eventually(ctx context.Context, within time.Duration, observe fu
 	return fixture.Until(ctx, func() bool { return c.now() > end }, observe)
 }
 
+// unchanged returns a function that observes a number. It returns how long the number has been the same,
+// by this clock.
+func (c *clock) unchanged() (observe func(n int) time.Duration) {
+	last, since := 0, c.now()
+	return func(n int) time.Duration {
+		if n != last {
+			last, since = n, c.now()
+		}
+		return c.now() - since
+	}
+}
+
 // errLate says that a wait was over.
 var errLate = errors.New("the time is over")

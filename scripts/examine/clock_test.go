@@ -77,6 +77,17 @@ func TestTimeOfAClock(t *testing.T) {
 	if !errors.Is(err, errLate) || looks < 3 || looks > 4 {
 		t.Errorf("%v after %d looks", err, looks)
 	}
+	observe := c.unchanged()
+	for _, step := range []struct {
+		number        int
+		advance, want time.Duration
+	}{{0, time.Second, time.Second}, {0, time.Second, 2 * time.Second}, {7, time.Second, 0},
+		{7, time.Second, time.Second}} {
+		c.at.Add(int64(step.advance))
+		if got := observe(step.number); got != step.want {
+			t.Errorf("the number %d is unchanged for %v, want %v", step.number, got, step.want)
+		}
+	}
 	<-ctx.Done()
 	if !errors.Is(context.Cause(ctx), over) {
 		t.Error(context.Cause(ctx))

@@ -36,6 +36,15 @@ func (w *workload) initContainers() (all []corev1.Container) {
 	return all
 }
 
+// leftOut returns a sentence about each part of the pod that the lab leaves out.
+func (w *workload) leftOut() []string {
+	if w == nil {
+		return nil
+	}
+	all := []string{w.leftOutContainers(), w.leftOutVolumes()}
+	return slices.DeleteFunc(all, func(sentence string) bool { return sentence == "" })
+}
+
 // leftOutContainers returns a sentence about the containers that the lab does not run, if there are any.
 func (w *workload) leftOutContainers() string {
 	var names []string

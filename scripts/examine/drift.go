@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
@@ -498,17 +497,15 @@ func (t *trial) addLabels() (f, cost Finding, err error) {
 	}
 	mark, begin := t.fixture.Ledger.Mark(), time.Now()
 	for _, c := range t.children {
-		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType,
-			[]byte(`{"metadata":{"labels":{"example.com/added":"yes"}}}`),
-			metav1.PatchOptions{FieldManager: somebody})
-		if err != nil {
+		patch, kind := addition{child: c}.patch()
+		if _, err := t.at(c).Patch(t.ctx, c.Name, kind, patch, metav1.PatchOptions{FieldManager: somebody}); err != nil {
 			return f, cost, err
 		}
 	}
 	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
 		return f, cost, err
 	}
-	cost = costOfAddition(t.writes(0), begin)
+	cost = costOfAddition(t.writes(0), begin, progress(t.asUndisturbedWithAddition()))
 	lost, err := t.unlabelled()
 	when := ""
 	if err == nil && len(lost) == 0 { // no event may have started a reconcile
@@ -530,8 +527,8 @@ func (t *trial) addLabels() (f, cost Finding, err error) {
 }
 
 // costOfAddition judges the writes before and after an addition. The writes of an operator that also writes without an
-// addition show nothing.
-func costOfAddition(writes []ledger.Entry, added time.Time) Finding {
+// addition show nothing, and neither do those for a sample that made progress meanwhile.
+func costOfAddition(writes []ledger.Entry, added time.Time, progress string) Finding {
 	last := slices.IndexFunc(writes, func(e ledger.Entry) bool { return !e.Start.Before(added) })
 	if last < 0 {
 		last = len(writes)
@@ -539,17 +536,20 @@ func costOfAddition(writes []ledger.Entry, added time.Time) Finding {
 	if last > 0 && added.Sub(writes[last-1].Start) < restFor {
 		return skipped("the operator writes also without an addition, as the steady state shows")
 	}
+	if last < len(writes) && progress != "" {
+		return skipped("%s", progress).with(lines(writes[last:])...)
+	}
 	return noneOf(writes[last:], "%d writes followed when a user added a label to each child")
 }
 
 // unlabelled are the children that no longer have the label of addLabels.
 func (t *trial) unlabelled() (names []string, err error) {
 	for _, c := range t.children {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		stays, err := t.stays(addition{child: c})
 		if err != nil {
 			return nil, err
 		}
-		if u.GetLabels()["example.com/added"] != "yes" {
+		if !stays {
 			names = append(names, c.String())
 		}
 	}

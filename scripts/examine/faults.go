@@ -228,19 +228,18 @@ func (t *trial) writesFail(f writeFault, logs *[]repeated) (Finding, error) {
 	if w.hot() {
 		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
 	}
-	return passed("%v%s; as undisturbed %.1f s after the end", w, other, time.Since(begin).Seconds()), nil
+	return t.worksAgain(passed("%v%s; as undisturbed %.1f s after the end", w, other, time.Since(begin).Seconds()), nil)
 }
 
 // notRecovered is the finding about an end that is not that of an undisturbed run.
 func (t *trial) notRecovered(when string, mark int, err error) Finding {
 	var different differenceError
 	since := t.writes(mark)
-	f := failed("%s, and after %d further writes, the end is not that of an undisturbed run", when, len(since))
+	end := fmt.Sprintf("%s, and after %d further writes, the end is not that of an undisturbed run", when, len(since))
 	if errors.As(err, &different) {
-		return f.with(different...)
+		return failed("%s", end).with(different...)
 	}
-	f.What += ": " + err.Error()
-	return f.with(lines(since)...)
+	return failed("%s: %v", end, err).with(lines(since)...)
 }
 
 // otherServed waits until another sample is ready in a namespace that is not disturbed.

@@ -2,8 +2,10 @@ package examine
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"strings"
 )
 
@@ -89,14 +91,12 @@ func (r *Report) sarif() ([]byte, error) {
 		if f.Verdict != Failed {
 			continue
 		}
-		file := cmp.Or(f.File, r.Subject.Sample)
-		if f.Experiment == "permissions" && len(r.Subject.Role) > 0 {
-			file = r.Subject.Role[0]
-		}
-		place := jsonObject{"artifactLocation": jsonObject{"uri": inRepository(file)},
+		place := jsonObject{"artifactLocation": jsonObject{"uri": inRepository(cmp.Or(f.File, r.Subject.Sample))},
 			"region": jsonObject{"startLine": max(1, f.Line)}}
+		// GitHub reads only this fingerprint. Without it, GitHub hashes the line, which many findings have in common.
+		prints := jsonObject{"primaryLocationLineHash": fmt.Sprintf("%x:1", sha256.Sum256([]byte(f.ID)))}
 		result := jsonObject{"ruleId": f.Experiment, "level": sarifLevels[f.Severity],
-			"message": sarifText(f.Title + ": " + f.What), "partialFingerprints": jsonObject{"examine/v1": f.ID},
+			"message": sarifText(f.Title + ": " + f.What), "partialFingerprints": prints,
 			"locations": []jsonObject{{"physicalLocation": place}}}
 		if f.Accepted != "" {
 			result["suppressions"] = []jsonObject{{"kind": "external", "justification": f.Accepted}}

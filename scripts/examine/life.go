@@ -243,20 +243,19 @@ func steadyState(r *run) error {
 		if err := t.rest(); err != nil {
 			return Finding{}, err
 		}
-		mark := t.fixture.Ledger.Mark()
-		if err := fixture.Pause(t.ctx, window); err != nil {
+		found, err := t.requestsIn(window)
+		if err != nil {
 			return Finding{}, err
 		}
-		if !t.operator.Running() {
-			return Finding{}, errors.New("the operator did not stay alive")
+		later := ""
+		if text := progress(t.asUndisturbed()); len(found) > 0 && text != "" { // it was not in steady state yet
+			later = "; " + text
+			if found, err = t.requestsIn(window); err != nil {
+				return Finding{}, err
+			}
 		}
-		found := t.fixture.Ledger.Entries(ledger.Match{Users: []string{t.operator.user.Name}, After: mark,
-			Except: ledger.Housekeeping,
-			Where: func(e ledger.Entry) bool {
-				return e.Verb != wire.Watch && e.Resource != "" && !t.isLock(e)
-			}})
 		if len(found) == 0 {
-			return passed("no request in %v, leases apart", window), nil
+			return passed("no request in %v, leases apart%s", window, later), nil
 		}
 		most, period := rhythm(found)
 		if t.period == 0 && period >= time.Second {
@@ -265,12 +264,24 @@ func steadyState(r *run) error {
 		if polled := t.unwatched(only(found, wire.Get, wire.List)); len(polled) > 0 {
 			most += "; it reads without a watch: " + strings.Join(polled, ", ")
 		}
-		if text := t.progress(); text != "" {
-			most += "; " + text
-		}
-		return failed("%d requests in %v, %d of them writes: %s", len(found), window, len(only(found, wire.Writes...)),
-			most).with(lines(found)...), nil
+		return failed("%d requests in %v, %d of them writes: %s%s", len(found), window, len(only(found, wire.Writes...)),
+			most, later).with(lines(found)...), nil
 	})
+}
+
+// requestsIn waits, and returns the requests of the operator in this time, without leases.
+func (t *trial) requestsIn(window time.Duration) ([]ledger.Entry, error) {
+	mark := t.fixture.Ledger.Mark()
+	if err := fixture.Pause(t.ctx, window); err != nil {
+		return nil, err
+	}
+	if !t.operator.Running() {
+		return nil, errors.New("the operator did not stay alive")
+	}
+	return t.fixture.Ledger.Entries(ledger.Match{Users: []string{t.operator.user.Name}, After: mark,
+		Except: ledger.Housekeeping, Where: func(e ledger.Entry) bool {
+			return e.Verb != wire.Watch && e.Resource != "" && !t.isLock(e)
+		}}), nil
 }
 
 // rhythm describes how often the most frequent of some requests came, and returns its period: 0 when it came once.
@@ -305,7 +316,7 @@ func rhythm(entries []ledger.Entry) (text string, period time.Duration) {
 // restart starts the operator over objects in their desired state. After a failure, restart observes another sample for
 // the same time, without a restart of the operator: if that sample changes, too, the failure proves nothing.
 func restart(r *run) error {
-	return r.judge("a restarted operator writes nothing", func() (Finding, error) {
+	return r.judge("a restarted operator writes nothing needless", func() (Finding, error) {
 		begin := time.Now()
 		f, err := r.try((*trial).restartsQuietly)
 		if f.Verdict != Failed && !errors.As(err, new(differenceError)) {
@@ -316,7 +327,7 @@ func restart(r *run) error {
 			if err := errors.Join(t.serve(), fixture.Pause(t.ctx, took)); err != nil {
 				return Finding{}, err
 			}
-			return skipped("%s", t.progress()), nil
+			return skipped("%s", progress(t.asUndisturbed())), nil
 		})
 		if progressErr == nil && progress.What != "" {
 			return progress, nil
@@ -325,11 +336,11 @@ func restart(r *run) error {
 	})
 }
 
-// progress returns how the sample, long after it was ready, differs from the end of the undisturbed runs. The result is
+// progress returns how a sample, long after it was ready, differs from the end of the undisturbed runs. The result is
 // empty when nothing differs.
-func (t *trial) progress() string {
+func progress(asUndisturbed error) string {
 	var different differenceError
-	if !errors.As(t.asUndisturbed(), &different) {
+	if !errors.As(asUndisturbed, &different) {
 		return ""
 	}
 	return "the sample made progress after it was ready, so the lab has learned its end state too early: name its last " +
@@ -365,7 +376,7 @@ func (t *trial) restartsQuietly() (Finding, error) {
 	}
 	if len(states) > 1 {
 		writes := t.writes(mark)
-		return passed("nothing needless: %d writes for the sample, all of values that live as long as the process",
+		return passed("%d writes for the sample, all of values that live as long as the process",
 			len(writes)).with(lines(writes)...), nil
 	}
 	return passed("no write for the sample in the %v after the restart", t.afterRestart()), nil

@@ -316,7 +316,8 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
-// TestAManifestNeedsNothingElse has leader election, a webhook, a ConfigMap, a Secret and a read-only root.
+// TestAManifestNeedsNothingElse has leader election, a webhook with the Secret of its Certificate, a ConfigMap, working folders and
+// a read-only root.
 func TestAManifestNeedsNothingElse(t *testing.T) {
 	if err := pod.Check(); err != nil {
 		t.Skip("this system allows no pods: ", err)

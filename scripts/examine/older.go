@@ -92,7 +92,7 @@ func olderChildren(r *run) error {
 		for _, resource := range f.resources {
 			for _, c := range r.owns() {
 				u := &unstructured.Unstructured{Object: r.bodyOf(c)}
-				if ledgerName(c) != resource || c.Cluster || u.Object == nil {
+				if ledgerName(c) != resource || u.Object == nil {
 					continue
 				}
 				if u = u.DeepCopy(); f.change(u, r.fields[c]) {

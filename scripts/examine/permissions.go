@@ -48,10 +48,12 @@ func permissions(r *run) error {
 		return err
 	}
 	if denied = missing(denied, slices.Concat(everywhere, used)); len(denied) > 0 {
-		r.add("what it asks for is granted",
-			failed("%d kinds of requests were refused with 403", len(denied)).with(texts(denied)...))
+		f := failed("%d kinds of requests were refused with 403", len(denied)).with(texts(denied)...)
+		f.File, f.Line = r.target.placeOfRule(denied[0])
+		r.add("what it asks for is granted", f)
 	} else {
-		r.add("what it asks for is granted", passed("no request was refused because of a missing permission"))
+		r.add("what it asks for is granted", passed("no request was refused because of a missing permission, leases in "+
+			"other namespaces apart"))
 	}
 	if len(r.target.Role) == 0 && r.target.workload == nil {
 		r.add("each granted permission is used",
@@ -62,8 +64,10 @@ func permissions(r *run) error {
 	idle, notReached := byReach(unused(granted, used), used)
 	switch {
 	case len(idle) > 0:
-		r.add("each granted permission is used", failed("%d of %d permissions were never used, though these experiments reach their "+
-			"resources; a wildcard is never used as a whole", len(idle), len(granted)).with(texts(idle)...))
+		f := failed("%d of %d permissions were never used, though these experiments reach their resources; a wildcard is never "+
+			"used as a whole", len(idle), len(granted)).with(texts(idle)...)
+		f.File, f.Line = r.target.placeOfRule(idle[0])
+		r.add("each granted permission is used", f)
 	case len(notReached) == 0:
 		r.add("each granted permission is used", passed("all %d permissions were used", len(granted)))
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -73,6 +74,56 @@ func follow(node *yaml.Node, path []string) (line int, found *yaml.Node) {
 		}
 	}
 	return 0, nil
+}
+
+// placeOfRule is the file and the line of the rule that grants a permission: in ROLE=, or in a role that MANIFEST= binds.
+// Without such a rule, it is the first file of ROLE=.
+func (t *target) placeOfRule(p permission) (file string, line int) {
+	grants, _ := t.workload.grants()
+	for _, root := range append(slices.Clone(t.Role), t.Manifest) {
+		isBound := func(role string) bool {
+			return root != t.Manifest || slices.ContainsFunc(grants, func(g grant) bool { return g.name == role })
+		}
+		_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && line == 0 {
+				file, line = name, lineOfRule(name, p, isBound)
+			}
+			return nil
+		})
+		if line > 0 {
+			return file, line
+		}
+	}
+	return slices.Concat(t.Role, []string{""})[0], 0
+}
+
+// lineOfRule is the line of the rule with a permission in the wanted roles of a file; 0 when there is none.
+func lineOfRule(file string, p permission, isWanted func(role string) bool) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for documents := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var document yaml.Node
+		if documents.Decode(&document) != nil || len(document.Content) == 0 {
+			return 0
+		}
+		_, name := follow(document.Content[0], []string{"metadata", "name"})
+		_, rules := follow(document.Content[0], []string{"rules"})
+		if name == nil || rules == nil || !isWanted(name.Value) {
+			continue
+		}
+		for _, node := range rules.Content {
+			var rule struct {
+				Groups           []string `yaml:"apiGroups"`
+				Resources, Verbs []string
+			}
+			if node.Decode(&rule) == nil && slices.Contains(rule.Groups, p.Group) &&
+				slices.Contains(rule.Resources, p.Resource) && slices.Contains(rule.Verbs, p.Verb) {
+				return node.Line
+			}
+		}
+	}
 }
 
 // inRepository is a path as a URI relative to the root of its repository, as readers of SARIF want it.

@@ -130,15 +130,16 @@ func (o *operator) programIn(w *workload, c container, args []string) (fixture.P
 	}
 	in := o.fixture.Pod(o.user, o.pod)
 	in.Address = address(o.self)
+	dir := ""
 	if w != nil {
 		w.shape(in)
-		in.Services = w.services()
+		in.Services, dir = w.services(), w.container.WorkingDir
 	}
 	in.Mounts = slices.DeleteFunc(in.Mounts, func(m pod.Mount) bool { // the manifests have another one there
 		return slices.ContainsFunc(c.mounts, func(own pod.Mount) bool { return own.Target == m.Target })
 	})
 	in.Mounts = slices.Concat(c.mounts, in.Mounts, namedFiles(slices.Concat(args, o.target.Env)))
-	return fixture.Program{Name: o.user.Name, Path: o.program, Args: args, Pod: in, Env: slices.Concat(
+	return fixture.Program{Name: o.user.Name, Path: o.program, Args: args, Dir: dir, Pod: in, Env: slices.Concat(
 		[]string{"WEBHOOK_CERT_DIR=" + fixture.CertDirInPod}, c.env, o.filled(o.target.Env))}, nil
 }
 

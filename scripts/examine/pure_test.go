@@ -429,14 +429,22 @@ func TestTheTimeOfATrialIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestATimeoutOfTheLabIsNoFailure has an API server that is too slow for a request of the lab.
+// TestATimeoutOfTheLabIsNoFailure has an API server that is too slow for a request of the lab, and one whose etcd is. They
+// end a trial, or the wait in it.
 func TestATimeoutOfTheLabIsNoFailure(t *testing.T) {
-	timeout := apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
-	if got := failedBy(fmt.Errorf("create the sample: %w", timeout)); got.Verdict != Skipped || got.Left != 1 {
-		t.Errorf("%+v", got)
-	}
-	if got := failedBy(apierrors.NewBadRequest("a webhook refuses it")); got.Verdict != Failed {
-		t.Errorf("%+v", got)
+	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request timed out"}}
+	for want, errs := range map[Verdict][]error{
+		Skipped: {apierrors.NewTimeoutError("request did not complete within requested timeout", 0), etcd},
+		Failed:  {apierrors.NewBadRequest("a webhook refuses it"), apierrors.NewInternalError(errors.New("no etcd"))},
+	} {
+		for _, err := range errs {
+			err = fmt.Errorf("get the child: %w", err)
+			for _, got := range []Finding{failedBy(err), failed("it is not back 6 s later: %v", err)} {
+				if got.Verdict != want || (got.Left == 1) != (want == Skipped) {
+					t.Errorf("%v: %+v", err, got)
+				}
+			}
+		}
 	}
 }
 
@@ -845,21 +853,35 @@ func TestTheTimeOfAFindingIsRound(t *testing.T) {
 func TestTheCostOfAnAddition(t *testing.T) {
 	added := time.Now()
 	for name, test := range map[string]struct {
-		seconds []int
-		want    Verdict
+		seconds  []int
+		progress string
+		want     Verdict
 	}{
-		"no write":                          {nil, Passed},
-		"only those of the creation":        {[]int{-9, -8}, Passed},
-		"one after the addition":            {[]int{-9, 1}, Failed},
-		"one each second, also without one": {[]int{-2, -1, 0, 1}, Skipped},
+		"no write":                          {nil, "", Passed},
+		"only those of the creation":        {[]int{-9, -8}, "it made progress", Passed},
+		"one after the addition":            {[]int{-9, 1}, "", Failed},
+		"one for progress":                  {[]int{-9, 1}, "it made progress", Skipped},
+		"one each second, also without one": {[]int{-2, -1, 0, 1}, "", Skipped},
 	} {
 		var writes []ledger.Entry
 		for _, s := range test.seconds {
 			writes = append(writes, ledger.Entry{Start: added.Add(time.Duration(s) * time.Second)})
 		}
-		if got := costOfAddition(writes, added); got.Verdict != test.want {
+		if got := costOfAddition(writes, added, test.progress); got.Verdict != test.want {
 			t.Errorf("%s: %s, want %s", name, got.Verdict, test.want)
 		}
+	}
+}
+
+// TestNamesThatAreNotTaken has a cluster-scoped child.
+func TestNamesThatAreNotTaken(t *testing.T) {
+	r := newRun(t.Context(), &target{sample: &unstructured.Unstructured{}}, Options{Progress: t.Logf})
+	classes := schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
+	r.current, r.children = experimentOf("ownership"), []child{{GVR: classes, Name: "hello", Cluster: true}}
+	err := ownership(r)
+	want := "1 of 1 names of children outside the namespace of the sample; "
+	if got := r.report.NotTried(); err != nil || !strings.HasPrefix(got, want) {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -261,9 +261,7 @@ func (r *run) prepare(watching context.Context) error {
 	if r.operator, err = r.newOperator(r.ctx, "examined", flags); err != nil {
 		return err
 	}
-	if w := r.target.workload; w != nil && w.leftOutContainers() != "" {
-		r.report.Notes = append(r.report.Notes, w.leftOutContainers())
-	}
+	r.report.Notes = append(r.report.Notes, r.target.workload.leftOut()...)
 	r.progress("starting the operator")
 	if err := r.operator.start(r.ctx); err != nil {
 		return err

@@ -68,8 +68,7 @@ type differenceError []string
 
 func (d differenceError) Error() string { return strings.Join(d, "\n") }
 
-// failedBy is the finding about an error: skipped when the time of the trial was over, or when the lab's API server had no
-// answer in time, as on a machine whose disk is full.
+// failedBy is the finding about an error: skipped when the time of the trial was over.
 func failedBy(err error) Finding {
 	var different differenceError
 	switch {
@@ -77,14 +76,16 @@ func failedBy(err error) Finding {
 		f := skipped("%v", errOver)
 		f.Left, f.Of = 1, 1
 		return f
-	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		f := skipped("the lab's own API server had no answer in time: %v", err)
-		f.Left, f.Of = 1, 1
-		return f
 	case errors.As(err, &different):
 		return failed("the end is not that of an undisturbed run").with(different...)
 	}
 	return failed("%v", err)
+}
+
+// isTimeout reports whether the lab's API server, or its etcd, had no answer in time, as on a machine whose disk is full.
+func isTimeout(err error) bool {
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "etcdserver: request timed out")
 }
 
 // onlyAnnotations reports whether the states differ only in annotations of objects, such as a hash that depends on the

@@ -23,9 +23,13 @@ import (
 // ownership creates, before the sample, an object with the name of a child, as another user or program might do.
 func ownership(r *run) error {
 	var all []disturbance
+	var outside []string
 	seen := map[schema.GroupVersionResource]bool{}
 	for _, c := range byKind(r.owns()) {
-		if seen[c.GVR] || c.Cluster || c.Namespace != "" && r.target.cluster || r.bodyOf(c) == nil {
+		if c.Cluster || c.Namespace != "" && r.target.cluster {
+			outside = append(outside, c.String())
+			continue
+		} else if seen[c.GVR] || r.bodyOf(c) == nil {
 			continue
 		}
 		seen[c.GVR] = true
@@ -37,6 +41,11 @@ func ownership(r *run) error {
 	if len(all) == 0 {
 		r.add("an object with the name of a child stays", skipped("the lab has seen no creation of a child in the namespace of "+
 			"the sample"))
+	}
+	if len(outside) > 0 {
+		f := skipped("the lab does not take the name of %s", strings.Join(outside, ", "))
+		f.Left, f.Of = len(outside), len(r.owns())
+		r.add(notTried+"names of children outside the namespace of the sample", f)
 	}
 	return r.each("names that are taken", all)
 }

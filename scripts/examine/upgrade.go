@@ -102,6 +102,7 @@ func many(r *run) error {
 	var cost Finding
 	err := r.check(fmt.Sprintf("%d samples are served", copies), func(t *trial) (Finding, error) {
 		mark, begin := t.fixture.Ledger.Mark(), time.Now()
+		unchanged := t.clock.unchanged()
 		defer t.removeCopies()
 		for n := range copies {
 			one := t.target.sample.DeepCopy()
@@ -114,7 +115,7 @@ func many(r *run) error {
 		var last string
 		var err error
 		isIdle := t.eventually(t.until-t.clock.now()-afterServed-10*time.Second, func() error {
-			if last, err = t.notServed(mark, last); err == nil || t.isIdle(mark, begin) {
+			if last, err = t.notServed(mark, last); err == nil || t.isIdle(unchanged(len(t.writes(mark)))) {
 				return nil
 			}
 			return err
@@ -151,11 +152,8 @@ const afterServed = 30 * time.Second
 
 // isIdle reports whether the operator has stopped its work, although the cluster has started all pods. A busy cluster
 // proves nothing, and neither does an operator that needs more time than the lab has.
-func (t *trial) isIdle(mark int, last time.Time) bool {
-	for _, e := range t.writes(mark) {
-		last = e.Start
-	}
-	return time.Since(last) > idleFor && t.podsRun() == nil
+func (t *trial) isIdle(withoutWrite time.Duration) bool {
+	return withoutWrite > idleFor && t.podsRun() == nil
 }
 
 // costOfEach compares the cost of each copy, since a mark, with the cost of one sample.

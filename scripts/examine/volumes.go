@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,30 @@ func (k *kubelet) mounts() (all []pod.Mount, err error) {
 	return all, nil
 }
 
+// leftOutVolumes returns a sentence about the mounted volumes whose content the lab does not have, if there are any.
+func (w *workload) leftOutVolumes() string {
+	served := map[string]bool{}
+	for _, v := range w.template.Spec.Volumes {
+		served[v.Name] = v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil ||
+			v.Projected != nil && !slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+				return s.ConfigMap == nil && s.Secret == nil && s.DownwardAPI == nil
+			})
+	}
+	var names []string
+	for _, c := range append(w.initContainers(), w.container) {
+		for _, m := range c.VolumeMounts {
+			if !served[m.Name] && m.MountPath != fixture.ServiceAccountDir && !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Of the pod, the lab leaves these volumes empty: %s. It has ConfigMaps, Secrets, empty folders and the "+
+		"downward API, and the token of the service account only at the usual place.", strings.Join(names, ", "))
+}
+
 // volume is the folder with the content of a volume; empty for an empty folder.
 func (k *kubelet) volume(v corev1.Volume) (dir string, err error) {
 	sources := []corev1.VolumeProjection{}
@@ -121,8 +146,7 @@ func (k *kubelet) volume(v corev1.Volume) (dir string, err error) {
 	case v.Projected != nil:
 		sources = v.Projected.Sources
 	default:
-		return "", errors.New("a pod of the lab has ConfigMaps, Secrets, empty folders and the downward API, and no other " +
-			"volumes: leave it out of the manifest")
+		return "", nil // leftOutVolumes names it
 	}
 	dir = filepath.Join(k.dir, v.Name)
 	err = os.MkdirAll(dir, 0o700)
@@ -205,8 +229,6 @@ func (k *kubelet) project(source corev1.VolumeProjection) (files map[string][]by
 			}
 		}
 		return files, nil
-	case source.ServiceAccountToken != nil:
-		return nil, errors.New("a pod of the lab has the token of its service account only at the usual place")
 	}
 	return nil, nil
 }

@@ -3,6 +3,7 @@ package examine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -55,21 +56,29 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
 		return failed("%s was deleted meanwhile, and 40 s later: %v", c, err).with(lines(t.writes(mark))...), nil
 	}
-	back, writes := time.Since(begin).Seconds(), len(t.writes(mark))
-	// A list after the end may have restored the child: only its next deletion shows that the operator watches again.
-	if err := t.watchesBack(); err != nil {
-		return Finding{}, err
+	f := passed("%s was deleted meanwhile, and was back %.1f s later, with %d writes", c, time.Since(begin).Seconds(),
+		len(t.writes(mark)))
+	return t.worksAgain(f, t.watchesBack())
+}
+
+// worksAgain deletes a child after a recovery, and adds the result to the finding about the recovery. A list may have
+// brought back all lost objects, so only this deletion shows that the operator watches again. After an error, nothing is
+// deleted.
+func (t *trial) worksAgain(recovered Finding, err error) (Finding, error) {
+	c := t.restored
+	if err != nil || t.unrestored || c.Name == "" {
+		return recovered, err
 	}
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	again := time.Now()
-	if err := t.eventually(t.patience(), t.asUndisturbed); err != nil && !t.awaitPeriod(again, t.asUndisturbed) {
-		return failed("%s was back %.1f s later; it was deleted once more, and is not back %.0f s later: %v", c, back,
-			time.Since(again).Seconds(), err).with(lines(t.writes(mark))...), nil
+	begin := time.Now()
+	if err := t.eventually(t.patience(), t.asUndisturbed); err != nil && !t.awaitPeriod(begin, t.asUndisturbed) {
+		return failed("%s; after that, %s was deleted, and is not back %.0f s later: %v", recovered.What, c,
+			time.Since(begin).Seconds(), err).with(lines(t.writes(0))...), nil
 	}
-	return passed("%s was deleted meanwhile, and was back %.1f s later, with %d writes; deleted once more, it was back after "+
-		"%.1f s", c, back, writes, time.Since(again).Seconds()), nil
+	recovered.What += fmt.Sprintf("; after that, %s was deleted, and was back %.1f s later", c, time.Since(begin).Seconds())
+	return recovered, nil
 }
 
 // findRestored finds, once, the child that the lab deletes to see whether the operator works. A child that does not come
@@ -160,8 +169,8 @@ func (t *trial) watchesFrozen() (Finding, error) {
 	if w.hot() {
 		return failed("a hot loop: %v, while it received no events about its children", w).with(lines(w.entries)...), nil
 	}
-	return passed("%v while it received no events about its children; as undisturbed %.1f s after the end", w,
-		time.Since(begin).Seconds()), nil
+	return t.worksAgain(passed("%v while it received no events about its children; as undisturbed %.1f s after the end", w,
+		time.Since(begin).Seconds()), nil)
 }
 
 // apiServerKilled stops the API server for some seconds.
@@ -170,6 +179,7 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	if f, err := t.serveRestored(); err != nil || f.Verdict == Skipped {
 		return f, err
 	}
+	watched := t.watches(ledgerName(c))
 	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
 		return Finding{}, err
 	}
@@ -193,7 +203,14 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	if !survived {
 		how = "the operator ended and was started again"
 	}
-	return passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds()), nil
+	f := passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds())
+	_ = t.eventually(30*time.Second, func() error { // client-go waits longer after each error
+		if watched && !t.watches(ledgerName(c)) {
+			return fmt.Errorf("it does not watch %s yet", ledgerName(c))
+		}
+		return nil
+	})
+	return t.worksAgain(f, t.watchesBack())
 }
 
 // watches reports whether the operator has a watch of a resource.

@@ -49,12 +49,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, mgr)
+	return start(ctx, mgr)
 }
 
-// run starts a manager and waits for its end. A manager whose cache never synced, because a permission is missing, does
+// start starts a manager and waits for its end. A manager whose cache never synced, because a permission is missing, does
 // not notice that it must stop; but such a manager has no work in progress.
-func run(ctx context.Context, mgr ctrl.Manager) error {
+func start(ctx context.Context, mgr ctrl.Manager) error {
 	ended := make(chan error, 1)
 	starting, cancel := context.WithCancel(ctx)
 	go func() { defer cancel(); ended <- mgr.Start(ctx) }()

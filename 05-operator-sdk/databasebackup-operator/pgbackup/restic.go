@@ -193,14 +193,15 @@ func (p *program) find(ctx context.Context) (*snapshot, error) {
 	return &found[i], nil
 }
 
-// save stores the output of a program as a snapshot of this run. restic makes no snapshot when the program fails.
+// save stores the output of a program as a snapshot of this run. restic makes no snapshot when the program fails. The option
+// --stdin-from-command of restic promises the same, but on a full volume restic then waits for the end of a program whose
+// output it no longer reads.
 func (p *program) save(ctx context.Context, tags []string, file, name string, args ...string) error {
 	t := p.resticTool("backup", "--time="+p.config.slot().In(p.config.Location).Format(time.DateTime))
 	for _, tag := range append(tags, tagOwner+p.config.Owner, tagName+p.config.Name,
 		tagDatabase+url.QueryEscape(p.config.Database)) {
 		t.args = append(t.args, "--tag="+tag)
 	}
-	t.args = append(append(t.args, "--stdin-filename="+file, "--stdin-from-command", "--", name), args...)
-	t.env, t.stdout = append(t.env, p.serverVariables()...), io.Discard
-	return p.run(ctx, t)
+	t.args, t.stdout = append(t.args, "--stdin", "--stdin-filename="+file), io.Discard
+	return p.feed(ctx, tool{name: name, args: args, env: p.environment(p.serverVariables()...)}, t)
 }

@@ -265,7 +265,7 @@ func TestFault9TwoOwnersOfOneRepository(t *testing.T) {
 	}
 }
 
-// A volume is full. The reason names it, and the next run with space succeeds.
+// A volume is full long before the end of the dump. The reason names it, and the next run with space succeeds.
 func TestFault9AFullVolume(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
@@ -276,7 +276,7 @@ func TestFault9AFullVolume(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(volume, syscall.MNT_DETACH) })
 	write(t, volume+"/other", strings.Repeat("x", 14<<20)) // the rest is enough to begin, and not for the dump
 	database(t, "full", `CREATE TABLE big AS
-		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 80000) n;`)
+		SELECT n, (SELECT string_agg(md5(random()::text || n || g), '') FROM generate_series(1, 30) g) x FROM generate_series(1, 300000) n;`)
 	settings = with(settings, "RESTIC_REPOSITORY", volume+"/db")
 	must(t, verbBackup, with(settings, "BACKUP_DATABASE", "full"), ReasonRepositoryFull)
 	noError(t, syscall.Mount("tmpfs", volume, "tmpfs", syscall.MS_REMOUNT, "size=200m,mode=0777"))

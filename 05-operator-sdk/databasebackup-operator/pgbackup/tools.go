@@ -114,6 +114,42 @@ func (p *program) pipe(ctx context.Context, from, to tool) error {
 	return err
 }
 
+// feed runs two programs, of which the second one stores the output of the first one. Its input ends when the first program has
+// succeeded. When that fails, the second program is ended instead, so it never takes a part for the whole. When the second
+// program ends early, the first one is ended, too.
+func (p *program) feed(ctx context.Context, from, to tool) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	storing, stopStoring := context.WithCancel(ctx)
+	defer stopStoring()
+	writing, stopWriting := context.WithCancel(ctx)
+	defer stopWriting()
+	from.stdout, to.stdin = w, r
+	second, err := p.start(storing, to)
+	_ = r.Close()
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- wait(storing, second)
+		stopWriting()
+	}()
+	failed := p.run(writing, from)
+	if failed == nil {
+		_ = w.Close()
+	} else {
+		stopStoring()
+	}
+	if err := <-ended; failed == nil || code(err) != 0 {
+		return err
+	}
+	return failed
+}
+
 // databaseOption names a database to a tool. libpq would take a name with = or :// in it as a connection string, so the
 // name is always passed inside a connection string.
 func databaseOption(option, database string) string {

@@ -80,12 +80,18 @@ func (w workshop) playDemo(cmd *cobra.Command, chapter string, pause bool) error
 	return w.play(cmd, filepath.Join(dir, demoPage), "What happened", pause)
 }
 
-// removeSample removes the MyWeb of an interrupted demo, with its children.
+// removeSample removes the MyWeb of an interrupted demo, with its children. A finalizer of a program that has ended would
+// keep the MyWeb forever.
 func (w workshop) removeSample(ctx context.Context, dir string) error {
 	const remove = `
 if kubectl get -f config/samples/myweb.yaml >/dev/null 2>&1; then
   echo "A MyWeb of this name is left from before: it is removed first."
-  kubectl delete -f config/samples/myweb.yaml
+  if ! kubectl delete --timeout=30s -f config/samples/myweb.yaml; then
+    left=$(kubectl get -f config/samples/myweb.yaml -o jsonpath='{.metadata.finalizers}')
+    echo "The MyWeb still has these finalizers: $left"
+    echo "Start the program that removes them, or remove the cluster: make down. Then repeat this command."
+    exit 1
+  fi
 fi
 kubectl wait --for=delete --timeout=10m -l app.kubernetes.io/instance=myweb configmap,deployment,service,pod >/dev/null`
 	cmd := exec.CommandContext(ctx, "bash", "-ec", remove)

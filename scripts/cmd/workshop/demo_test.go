@@ -1,31 +1,22 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/lock"
 	"example.com/operator-workshop/scripts/internal/testkit"
 )
 
-// A demo that was interrupted leaves a MyWeb with children. An operator of the reader, or of another demo, may still
-// work. The next demo removes the MyWeb, and names the operator.
+// A demo that was interrupted leaves a MyWeb with children. An operator of the reader, or another demo, may still work.
+// The next demo waits for the other demo, names the operator, removes the MyWeb, and names a finalizer that keeps it.
 func TestADemoBeginsClean(t *testing.T) {
-	root, err := filepath.Abs("../../..")
-	testkit.Must(t, err)
-	w := workshop{root: root, state: filepath.Join(t.TempDir(), ".workshop")}
-	chapter := filepath.Join(root, "04-controller-runtime")
-	t.Cleanup(func() {
-		if err := w.cluster().Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	crd := filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")
-	testkit.Must(t, w.bringUp(t.Context(), crd))
+	l := newLearner(t)
+	w := workshop{root: l.root, state: filepath.Join(l.root, ".workshop")}
+	chapter, demo := filepath.Join(l.root, "04-controller-runtime"), "demo 04-controller-runtime"
 	run := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir, cmd.Env = chapter, w.pageEnv()
@@ -38,21 +29,16 @@ func TestADemoBeginsClean(t *testing.T) {
 		}
 		return string(out)
 	}
-	if err := w.removeSample(t.Context(), chapter); err != nil {
-		t.Fatalf("nothing was left: %v", err)
-	}
-	kubectl("apply", "-f", "config/samples/myweb.yaml")
-	uid := kubectl("get", "myweb", "myweb", "-o", "jsonpath={.metadata.uid}")
-	kubectl("create", "configmap", "myweb")
-	kubectl("label", "configmap", "myweb", "app.kubernetes.io/instance=myweb")
-	kubectl("patch", "configmap", "myweb", "-p", `{"metadata":{"ownerReferences":[{"kind":"MyWeb","name":"myweb",`+
-		`"apiVersion":"operator.k8s-summit.org/v1","uid":"`+uid+`"}]}}`)
+	l.interrupted(demo, "service/myweb ")
 	testkit.Must(t, w.removeSample(t.Context(), chapter))
 	if left := kubectl("get", "mywebs,configmaps", "-l", "app.kubernetes.io/instance=myweb", "-o", "name"); left != "" {
 		t.Errorf("the MyWeb is removed, but there is %s", left)
 	}
+	release, err := lock.Acquire(t.Context(), filepath.Join(w.state, "demo.lock"), nil)
+	testkit.Must(t, err)
+	l.interrupted(demo, "another demo runs on this cluster")
+	release()
 
-	testkit.Must(t, w.noOperator(t.Context()))
 	// The name of the file is that of the program for the API server.
 	operator := filepath.Join(t.TempDir(), "another-operator\u202e")
 	testkit.Must(t, os.Symlink(filepath.Join(w.bin(), "kubectl"), operator))
@@ -61,12 +47,11 @@ func TestADemoBeginsClean(t *testing.T) {
 	for begin := time.Now(); err == nil && time.Since(begin) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		err = w.noOperator(t.Context())
 	}
-	if err == nil || !strings.Contains(err.Error(), `another-operator\u202e (process`) {
-		t.Errorf("an operator works: %v", err)
-	}
+	l.answers(false, demo, "", "another operator works on the MyWebs of this cluster", `another-operator\u202e (process`)
 	_ = watch.Process.Kill()
 	_ = watch.Wait()
-	if err := w.noOperator(t.Context()); err != nil {
-		t.Errorf("its process has ended: %v", err)
-	}
+
+	kubectl("apply", "-f", "config/samples/myweb.yaml")
+	kubectl("patch", "myweb", "myweb", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/mine"]}}`)
+	l.answers(false, demo, "", "left from before", `these finalizers: ["example.com/mine"]`, "make down")
 }

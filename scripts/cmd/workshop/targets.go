@@ -194,7 +194,7 @@ func verifyCommand() *cobra.Command {
 			w.names(),
 			w.freshTranslations(),
 		}...)
-		steps = append(steps, w.lint(dirs, whole)...)
+		steps = append(steps, w.lint(dirs, whole, w.advise)...)
 		for _, dir := range dirs {
 			steps = append(steps, w.makeStep("files of "+dir, dir, "verify"))
 		}
@@ -234,7 +234,7 @@ func (w workshop) verifyPage(ctx context.Context, path string) error {
 	if _, known := recorded[english]; !known {
 		return fmt.Errorf("%s is not in scripts/blocks.yaml, the list of pages: `make sync` records a new page", english)
 	}
-	return runSteps(ctx, []step{w.lintProse([]string{name}), w.names(), w.freshTranslations(), w.pageStep([]string{path})})
+	return runSteps(ctx, []step{w.advise([]string{name}), w.names(), w.freshTranslations(), w.pageStep([]string{path})})
 }
 
 // names is a step that looks for the files that pages and comments name.

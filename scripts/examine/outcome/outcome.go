@@ -44,6 +44,8 @@ type Result struct {
 	Evidence []string `json:"evidence"`
 	// Requests has the numbers of the program's requests, by phase and kind, of a check that counts them.
 	Requests map[string]map[string]int `json:"requests,omitempty"`
+	// Memory is the resident set of the program and its children in bytes, of a check that reads it.
+	Memory int64 `json:"memory,omitempty"`
 	// Namespace is the check's own namespace in the ledger. At and End are numbers of records: of the difference, and of
 	// the check's end.
 	Namespace string `json:"namespace,omitempty"`

@@ -93,6 +93,9 @@ func fill(d description) error {
 			return err
 		}
 	}
+	if err := os.MkdirAll(filepath.Join("/", d.Program.Dir), 0o755); err != nil { // an image would have it
+		return fmt.Errorf("make the working folder %s: %w", d.Program.Dir, err)
+	}
 	if notInSystem == nil {
 		return nil
 	}

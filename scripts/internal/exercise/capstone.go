@@ -26,17 +26,20 @@ var Capstone = Exercise{ID: CapstoneID, Title: "An operator for your own kind", 
 The lab makes its checks from your specification, in the order in which you build: the CRD has the fields, a sample
 gets its children, a deleted child comes back, each field reaches its child, the conditions become True, a deletion
 leaves nothing, and a restarted operator writes nothing. When a check fails, the lab ends: your next step is to make this
-check pass. You may change the specification at any time.`}
+check pass. You may change the specification at any time. Do exercises 04.1 to 04.6 before, and 04.15, a small operator of this
+sort.`}
 
-// BeforeCapstone is the exercise that prepares for the capstone, CapstonePage the page of the capstone.
+// BeforeCapstone is the last exercise that the capstone needs, SmallCapstone a small operator of its sort, CapstonePage the
+// page of the capstone.
 const (
 	BeforeCapstone = "04.6"
+	SmallCapstone  = "04.15"
 	CapstonePage   = "04-controller-runtime/exercises/kind/README.md"
 )
 
-// Listed returns the exercises with the capstone, which follows the exercise that prepares for it.
+// Listed returns the exercises with the capstone, which follows the small operator of its sort.
 func Listed(all []Exercise) []Exercise {
-	at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == BeforeCapstone }) + 1
+	at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == SmallCapstone }) + 1
 	if at == 0 {
 		at = len(all)
 	}

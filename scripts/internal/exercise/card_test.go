@@ -1,9 +1,11 @@
 package exercise
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,6 +112,11 @@ func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	if line := c.NextLine(find(t, c, "04.2"), State{Exercise: "04.3"}); !strings.HasPrefix(line, "Next: 04.3 ") {
 		t.Errorf("after 04.2: %q", line)
 	}
+	listed := Listed(c.All)
+	before := listed[slices.IndexFunc(listed, func(e Exercise) bool { return e.ID == CapstoneID })-1].ID
+	if before != SmallCapstone || !strings.Contains(Capstone.Story, before) {
+		t.Errorf("the capstone follows %s, and its story is %q", before, Capstone.Story)
+	}
 	w, _ := Capstone.named("a write that the API server refuses", `"error": "write it: Note.example.com \"a\" is invalid: spec: no \"x\""}`)
 	if !strings.Contains(w.Hint, `Note a that`) || !strings.Contains(w.Hint, `spec: no "x". Each`) {
 		t.Errorf("the hint is %q", w.Hint)
@@ -136,9 +143,16 @@ func TestTheCardOfAPass(t *testing.T) {
 		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}
 	want := []CardLine{{"Proved", "a child comes back"},
 		{"Loop", "ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}, {"Next", "04.4 A status"}}
-	if c := r.Card("04.4 A status", nil); !c.Passed || len(c.Lines) != 3 || c.Lines[0] != want[0] || c.Lines[1] != want[1] ||
-		c.Lines[2] != want[2] {
+	if c := r.Card("04.4 A status", nil); !c.Passed || !slices.Equal(c.Lines, want) {
 		t.Errorf("%+v", c)
+	}
+	var out strings.Builder
+	r.Own[0].Check, r.Loop[0] = strings.Repeat("a", 30)+strings.Repeat(" b", 10), r.Loop[0]+strings.Repeat(" c", 20)
+	r.Print(&out, Exercise{ID: "04.3"}, false)
+	for line := range strings.Lines(out.String()) {
+		if utf8.RuneCountInString(line) > outcome.Columns+1 {
+			t.Errorf("it is too wide: %s", line)
+		}
 	}
 }
 

@@ -316,13 +316,19 @@ func TestSignaturesInStories(t *testing.T) {
 	sources, shown := map[string]string{}, 0
 	for _, e := range c.All {
 		_, code, found := strings.Cut(e.Story, "\n    func ")
+		if story := reflowed(e.Story); strings.Contains(strings.ToLower(story), "the package ") &&
+			!(found && strings.Contains(story, "package example.com/operator-workshop/"+e.Chapter+"/")) {
+			t.Errorf("%s names a package without its path, or without its functions", e.ID)
+		}
 		if !found {
 			continue
 		}
 		if sources[e.Chapter] == "" {
-			files, err := read(filepath.Join(c.Root, e.Chapter, "internal"), "internal")
-			testkit.Must(t, err)
-			sources[e.Chapter] = oneLine(source(files))
+			for _, folder := range []string{"internal", "stages"} {
+				files, err := read(filepath.Join(c.Root, e.Chapter, folder), folder)
+				testkit.Must(t, err)
+				sources[e.Chapter] += oneLine(source(files))
+			}
 		}
 		for signature := range strings.SplitSeq(code, "\n    func ") {
 			shown++

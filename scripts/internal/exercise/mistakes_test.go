@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -84,8 +85,11 @@ func TestAWriteThatChangesAFieldLacksNoComparison(t *testing.T) {
 	}
 }
 
-// A shownMistake is a program with a mistake that a statement shows.
-type shownMistake struct{ Exercise, Mistake, Old, New, Says string }
+// A shownMistake is a program with a mistake that a statement shows. Replace has the rest of what the program needs.
+type shownMistake struct {
+	Exercise, Mistake, Old, New, Says string
+	Replace                           []Replace
+}
 
 func shownMistakes(t *testing.T) (all []shownMistake) {
 	t.Helper()
@@ -93,15 +97,20 @@ func shownMistakes(t *testing.T) (all []shownMistake) {
 	return all
 }
 
-// TestAStatementShowsTheMistake: whatever else the failure says, the hint begins with the mistake, and has the place.
+// TestAStatementShowsTheMistake: whatever else the failure says, the hint begins with the mistake, and has the place. All
+// programs compile: go vet reports the errors of the compiler.
 func TestAStatementShowsTheMistake(t *testing.T) {
 	c := newCourse(t)
-	for _, p := range shownMistakes(t) {
+	compiled := c
+	compiled.Work = t.TempDir()
+	for n, p := range shownMistakes(t) {
 		e := find(t, c, p.Exercise)
 		solution, err := c.Files(e, e.Solution)
 		testkit.Must(t, err)
-		mine, err := Wrong{Replace: []Replace{{Old: p.Old, New: p.New}}}.apply(e, solution)
+		mine, err := Wrong{Replace: append(p.Replace, Replace{Old: p.Old, New: p.New})}.apply(e, solution)
 		testkit.Must(t, err)
+		testkit.Must(t, compiled.Module(e))
+		testkit.Write(t, filepath.Join(compiled.Dir(e), fmt.Sprint(n), e.File), string(mine[e.File]))
 		_, err = c.Put(e, mine)
 		testkit.Must(t, err)
 		r := Judgement{Own: []Result{{Check: "behaviour/x", Verdict: outcome.Failed, Reason: "expected a child; but there is none\n" + p.Says}}}
@@ -112,6 +121,10 @@ func TestAStatementShowsTheMistake(t *testing.T) {
 		if !strings.Contains(hint, "("+p.Mistake+")") || !strings.Contains(hint, "    "+e.File+":") || len(c.Places(e, s, string(mine[e.File]))) != 1 {
 			t.Errorf("%s: %+v\n%s\n%v", p.Mistake, s.Differs, hint, c.Places(e, s, string(mine[e.File])))
 		}
+	}
+	vet := c.Judge.command(t.Context(), filepath.Join(compiled.Work, "04-controller-runtime"), "go", "vet", "-nilfunc", "./...")
+	if out, err := vet.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -81,10 +81,10 @@ func (r Judgement) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
 	}
-	fmt.Fprintln(w, e.Sayf("From the loop of %s (make watch EX=%s replays all of it):", counting(r.Own, e).Check,
+	outcome.Wrap(w, "", e.Sayf("From the loop of %s (make watch EX=%s replays all of it):", counting(r.Own, e).Check,
 		shortID(e)))
 	for _, line := range r.Loop {
-		fmt.Fprintf(w, "  %s\n", clock.ReplaceAllString(line, ""))
+		outcome.Wrap(w, "  ", clock.ReplaceAllString(line, ""))
 	}
 }
 

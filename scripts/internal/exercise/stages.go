@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/output"
 )
 
 // Stages returns the exercises of a chapter that lead to its stages. The first check of such an exercise demands the
@@ -63,6 +63,10 @@ func (c Course) Prove(ctx context.Context, some []Exercise, first bool, print fu
 	return pairs, c.judgeAll(all, &Counts{})
 }
 
+// verdictColumns is the width of a verdict beside its margin. Pages and slides show these lines, so they are the same in
+// each terminal.
+const verdictColumns = 78
+
 // PrintPairs writes a line for each stage, and below it why the stage before failed the check.
 func PrintPairs(w io.Writer, pairs []Pair) {
 	fmt.Fprintf(w, "%-24s %-34s %-8s %-8s %s\n", "STAGE", "DEMANDED BY", "BEFORE", "NOW", "PASSES")
@@ -71,11 +75,8 @@ func PrintPairs(w io.Writer, pairs []Pair) {
 		fmt.Fprintf(w, "%-24s %-34s %-8s %-8s %d of %d\n", p.Exercise.Solution, p.Exercise.Lab[0], before.Verdict,
 			now.Verdict, p.Passed, p.Of)
 		if why, _, _ := strings.Cut(before.Reason, "\n"); why != "" {
-			why = filepath.Base(p.Exercise.Starter) + ": " + why
-			if short := []rune(why); len(short) > outcome.Columns-2 {
-				why = string(short[:outcome.Columns-3]) + "…"
-			}
-			fmt.Fprintln(w, "  "+why)
+			why = output.Wrap(output.Line(filepath.Base(p.Exercise.Starter)+": "+why), verdictColumns)
+			fmt.Fprintln(w, "  "+strings.ReplaceAll(why, "\n", "\n  "))
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Row struct {
 	// Exercise is the exercise that all attendees write or see in this row. Shown means that they only see it.
 	Exercise string `json:"exercise"`
 	Shown    bool   `json:"shown"`
+	// Solution is the number of its solution slide: the room needs the goto of the row from there on.
+	Solution int `json:"solution"`
 	line     string
 }
 
@@ -143,6 +145,9 @@ func (titles Slides) row(line string, say func(cell string) string) (r Row, err 
 	for at, title := range titles {
 		if of := ofExercise.FindStringSubmatch(title); of != nil && of[2] == r.Exercise {
 			r.Slides = append(r.Slides, at+1)
+			if of[1] == "Solution" {
+				r.Solution = at + 1
+			}
 		}
 	}
 	r.What = shown(rowSlides.ReplaceAllString(cells[2], ""))

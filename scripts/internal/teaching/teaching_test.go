@@ -107,6 +107,16 @@ func TestHowAnExerciseGoesIsNotDropped(t *testing.T) {
 	slides := readSlides(t)
 	how := 1 + slices.IndexFunc(slides, func(s slide) bool { return s.Title == "How an exercise goes" })
 	for _, sheet := range sheets(t) {
+		_, parts, _ := strings.Cut(sheet.Rows[len(sheet.Rows)-1].What, "that has not begun: ")
+		for part := range strings.SplitSeq(parts, "; ") {
+			name, minutes, _ := strings.Cut(strings.TrimPrefix(part, "the slides of "), " (")
+			at := slices.IndexFunc(sheet.Rows, func(r Row) bool {
+				return (r.Exercise == name || strings.HasPrefix(r.What, name)) && fmt.Sprintf("%d minutes)", r.Minutes) == minutes
+			})
+			if at < 0 || slices.Contains(sheet.Rows[at].Slides, how) {
+				t.Errorf("%s: no row is %q, or it has slide %d", sheet.Name, part, how)
+			}
+		}
 		if !slices.Contains(sheet.Rows[0].Slides, 1) {
 			continue // a later session
 		}
@@ -163,6 +173,16 @@ func TestEachSlideHasNotes(t *testing.T) {
 	exercises, err := exercise.Load(root)
 	testkit.Must(t, err)
 	text := testkit.Read(t, filepath.Join(root, SlidesFile))
+	const proved = "For an equal status the API server stores nothing and sends no event." // by TestStatementsOfHints of 04
+	if !strings.Contains(strings.ReplaceAll(text, "\n> ", " "), proved) {
+		t.Errorf("the notes of 04.4 do not state: %s", proved)
+	}
+	for _, e := range exercise.Stages(exercises, "04-controller-runtime")[1:] { // a page has the run of each but the first
+		run := "STAGE DEMANDED BY BEFORE NOW PASSES\n" + e.Solution + " " + e.Lab[0] + " "
+		if !strings.Contains(text, run) || strings.Contains(text, "; …\n") {
+			t.Errorf("the solution of %s has no run, or a verdict is cut off", e.ID)
+		}
+	}
 	for _, s := range slides {
 		if s.Words > mostWords {
 			t.Errorf("slide %d, %q, has %d words", s.Number, s.Title, s.Words)

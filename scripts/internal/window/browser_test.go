@@ -226,7 +226,8 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 // uses the terminal of the buttons. The exercise leads a reader who has left the question back to it.
 func TestAQuestionHasTheFocus(t *testing.T) {
 	f := start(t)
-	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@printf 'Save them? [y/N] '; read a; echo \"the answer is $$a\"\n")
+	testkit.Write(t, filepath.Join(f.root, "Makefile"), "exercise:\n\t@printf 'Save them? [y/N] '; read a; echo \"the answer is $$a\"; "+
+		"test $$a = y || { echo 'error: nothing was changed'; false; }\n")
 	ctx := f.browser(t)
 	begin := `//button[text()="Begin"]`
 	ask := func(panel, answer string) {
@@ -242,6 +243,8 @@ func TestAQuestionHasTheFocus(t *testing.T) {
 	do(t, ctx, chromedp.Click("#tab-commands"), chromedp.KeyEvent("sleep 1000"), chromedp.KeyEvent(kb.Enter))
 	says(t, ctx, "#panel-commands .xterm-accessibility", "sleep 1000")
 	ask("#panel-more", "n")
+	do(t, ctx, chromedp.Click("#tab-exercises"))
+	says(t, ctx, "#panel-exercises .verdict", "✗ failed nothing was changed")
 }
 
 // TestTheCapstoneIsInTheList: its Begin asks in the terminal, and a specification with a mistake leaves the file open.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -27,12 +28,15 @@ type foxTab struct {
 	last       int
 }
 
-// inFirefox opens the window in Firefox, or skips the test. The test fails at the end when a script of the page threw an
-// error.
+// inFirefox opens the window in Firefox, or skips the test unless WINDOW_FIREFOX demands it. The test fails at the end when
+// a script of the page threw an error.
 func (f *fixture) inFirefox(t *testing.T) *foxTab {
 	t.Helper()
 	path, err := exec.LookPath("firefox-esr")
 	if err != nil {
+		if os.Getenv("WINDOW_FIREFOX") != "" {
+			t.Fatal(err)
+		}
 		t.Skip("Debian's package firefox-esr is not installed")
 	}
 	cmd := exec.Command(path, "--headless", "--no-remote", "--profile", t.TempDir(), "--remote-debugging-port", "0",

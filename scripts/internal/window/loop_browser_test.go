@@ -498,8 +498,11 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 		strings.Index(runs, "Your run+0 ms") > strings.Index(runs, "The solution's run+0 ms") || status != "loop-comparison" {
 		t.Errorf("the focus is on %q, the runs are %s", status, runs)
 	}
+	do(t, ctx, chromedp.EmulateViewport(640, 400, chromedp.EmulateScale(2))) // 200 % zoom
+	fits(t, ctx)
 	do(t, ctx, chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible(".loop-comparison"))
 	says(t, ctx, ".loop-status", "paused at 5 of 8")
+	fits(t, ctx)
 	mine := loop.KeptOf(f.Course.Checks, "04.1")
 	records, j, err := mine.Read(t.Context())
 	testkit.Must(t, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -344,18 +345,30 @@ func (s *Server) restart(t *terminal, id string) bool {
 	return err == nil
 }
 
-// judgeOf returns the judge of a command, which reads the exit code. Only a check can pass; other commands are done.
-func judgeOf(command string) func(_, code string) State {
-	return func(_, code string) State {
+// judgeOf returns the judge of a command, which reads the exit code. Only a check can pass; other commands are done. The
+// code of make is 2 for each failure, so the reason is the command's own last error.
+func judgeOf(command string) func(printed, code string) State {
+	return func(printed, code string) State {
 		switch {
 		case code != "0" && code != "":
-			return failedWith(code)
+			state := State{Is: "failed", Says: translation.Mark("Its terminal says why.")}
+			if all := errorLine.FindAllStringSubmatch(printed, -1); len(all) > 0 {
+				state.Says = all[len(all)-1][1]
+			}
+			return state
 		case isCheck(command):
 			return State{Is: "passed", Says: translation.Mark("The check succeeded.")}
 		}
 		return State{Is: "done"}
 	}
 }
+
+// errorLine matches the first line of an error, as the workshop's program prints it.
+var errorLine = regexp.MustCompile(`(?:^|[\r\n])(?:\x1b\[K)?error: ([^\r\n\x1b]+)`)
+
+// These errors are those that each learner meets, so they have translations. Other errors are shown in English, as in
+// the terminal.
+var _ = []string{translation.Mark("not every check passed"), translation.Mark("nothing was changed")}
 
 func isCheck(command string) bool { return strings.HasPrefix(command, "make check ") }
 

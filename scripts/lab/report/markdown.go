@@ -112,9 +112,9 @@ func summary(outcomes []outcome.Result, in func(outcome.Result) bool) string {
 	return "not run"
 }
 
-// costs has a row for each kind of request in each phase.
+// costs has a row for each kind of request in each phase, and one for the memory.
 func (r *Comparison) costs(b *strings.Builder) {
-	b.WriteString("\n## Requests\n")
+	b.WriteString("\n## Requests and memory\n")
 	r.head(b, "requests of ten MyWebs")
 	kinds := map[string]map[string]bool{}
 	for _, i := range r.Impls {
@@ -133,6 +133,9 @@ func (r *Comparison) costs(b *strings.Builder) {
 			r.row(b, escape(kind), func(name string) string { return fmt.Sprint(r.impl(name).Requests[phase][kind]) })
 		}
 	}
+	r.row(b, "**memory at rest, after the restart**", func(name string) string {
+		return fmt.Sprintf("%d MiB", (r.impl(name).Memory+miB/2)/miB)
+	})
 }
 
 // details has the checks that did not pass, with their evidence.

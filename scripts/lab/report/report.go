@@ -31,7 +31,9 @@ type Implementation struct {
 	Title string `json:"title"`
 	// Requests has the numbers of requests of ten MyWebs, by phase and kind.
 	Requests map[string]map[string]int `json:"requests,omitempty"`
-	Static   Static                    `json:"static"`
+	// Memory is its resident set in bytes, at rest after a restart over ten MyWebs.
+	Memory int64  `json:"memory,omitempty"`
+	Static Static `json:"static"`
 }
 
 // A Family is a suite of checks: conformance, crash points, faults.

@@ -55,6 +55,7 @@ func sample() *Comparison {
 				Check: fmt.Sprintf("crash/creation-%03b", sequence), Title: "converges", Group: "creation", Verdict: outcome.Passed})
 		}
 		r.Impls[n].Requests = map[string]map[string]int{"creation of 10": {"apply configmaps": 10 + 3*n}, "steady state of 10": {}}
+		r.Impls[n].Memory = 54 << 20
 		r.Impls[n].Static = Static{BinaryBytes: 44 << 20, Permissions: "14", Written: 1240, Files: 9}
 	}
 	r.Families = []Family{behaviours, crashes}
@@ -113,7 +114,8 @@ func TestMatrix(t *testing.T) {
 		"| `behaviour/01-owned` owned | not run | **failed** |\n",
 		"| `behaviour/02-rolls` the pods roll | not run | **skipped** |\n",
 		"\n### 03 (client-go by hand)\n\n    All passed.\n",
-		"| **creation of 10** | 10 | 13 |\n| apply configmaps | 10 | 13 |\n| **steady state of 10** | 0 | 0 |\n",
+		"| **creation of 10** | 10 | 13 |\n| apply configmaps | 10 | 13 |\n| **steady state of 10** | 0 | 0 |\n" +
+			"| **memory at rest, after the restart** | 54 MiB | 54 MiB |\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no line is\n%s\nin\n%s", want, page)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,6 +197,7 @@ type loop struct {
 	*wire
 	user       string // the operator's user, the administrator when empty
 	namespaces []string
+	reconciles atomic.Int32
 	stop       func() // ends the manager and waits for it
 }
 
@@ -213,20 +215,24 @@ func (l *loop) start() *loop {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
 	mgr, err := newManager(cfg, l.namespaces...)
 	l.must(err)
-	l.must(addController(mgr, l.namespaces...))
+	l.must(addController(mgr, &l.reconciles, l.namespaces...))
 	l.stop = testenv.Run(l.t, mgr.Start)
 	return l
 }
 
-// addController adds the reconciler to a manager, as the program does.
-func addController(mgr ctrl.Manager, namespaces ...string) error {
+// addController adds the reconciler to a manager, as the program does, and counts its calls.
+func addController(mgr ctrl.Manager, reconciles *atomic.Int32, namespaces ...string) error {
 	pods, err := NewPodCache(mgr, namespaces)
 	if err != nil {
 		return err
 	}
 	recorder := mgr.GetEventRecorder("nginx-operator")
 	nginxes := newReconciler(mgr.GetClient(), pods, recorder, clock.RealClock{})
-	return SetupWithManager(mgr, pods, nginxes, controller.Options{MaxConcurrentReconciles: 2})
+	counted := reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+		reconciles.Add(1)
+		return nginxes.Reconcile(ctx, req)
+	})
+	return SetupWithManager(mgr, pods, counted, controller.Options{MaxConcurrentReconciles: 2})
 }
 
 // newReconciler returns the reconciler, as in the program.

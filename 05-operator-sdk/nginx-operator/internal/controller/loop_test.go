@@ -164,6 +164,24 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 	}
 }
 
+func TestAnUnmanagedObjectStartsNoReconcile(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t).start()
+	l.ask(site)
+	l.deployed(site)
+	l.quiet()
+	before := l.reconciles.Load()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labelName: "nginx", labelInstance: "shop"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "theirs"}}}} // the labels of a well-known chart
+	for _, o := range []client.Object{unmanagedObject("Deployment", l.namespace), unmanagedObject("Service", l.namespace), pod} {
+		o.SetNamespace(l.namespace)
+		o.SetName("shop")
+		l.must(l.Create(t.Context(), o))
+	}
+	l.phase(pod, corev1.PodRunning)
+	l.Consistently(l.reconciles.Load, "1s").Should(gomega.Equal(before))
+}
+
 func TestMissingContentHealsByAWatchAndNotByAsking(t *testing.T) {
 	t.Parallel()
 	l := newLoop(t).start()

@@ -3,19 +3,25 @@ package controller
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/owned"
 )
 
-// mapByLabel returns the Nginx that the labels of a pod or a ReplicaSet name. Any user can set labels; here they
-// only choose which Nginx is reconciled. A pod of an Nginx always has this label, or its ReplicaSet would release it.
-func mapByLabel(_ context.Context, obj client.Object) []reconcile.Request {
-	key := client.ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[labelInstance]}
-	return []reconcile.Request{{NamespacedName: key}}
+// mapByLabel returns a map from a pod or a ReplicaSet to the Nginx that its labels name, if nginxes, a cache, has one. Any user
+// can set labels; here they only choose which Nginx is reconciled. A pod of an Nginx always has this label, or its
+// ReplicaSet would release it.
+func mapByLabel(nginxes client.Reader) handler.MapFunc {
+	byName := owned.MapByName(nginxes, &proxyv1alpha1.Nginx{})
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		return byName(ctx, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: obj.GetNamespace(), Name: obj.GetLabels()[labelInstance]}})
+	}
 }
 
 // mapByContent returns the Nginxes whose content is a ConfigMap.

@@ -126,7 +126,8 @@ func SetupWithManager(mgr ctrl.Manager, pods PodCache, nginxes reconcile.Reconci
 // reference, so the operator maps it by its name. Both share one watch for each kind.
 func watches(mgr ctrl.Manager, pods PodCache) *builder.Builder {
 	byName := handler.EnqueueRequestsFromMapFunc(owned.MapByName(mgr.GetCache(), &proxyv1alpha1.Nginx{}))
-	byLabel, changed := handler.EnqueueRequestsFromMapFunc(mapByLabel), predicate.Funcs{UpdateFunc: podChanged}
+	byLabel := handler.EnqueueRequestsFromMapFunc(mapByLabel(mgr.GetCache()))
+	changed := predicate.Funcs{UpdateFunc: podChanged}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nginx").
 		For(&proxyv1alpha1.Nginx{}).

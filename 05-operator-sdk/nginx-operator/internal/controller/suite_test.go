@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -60,7 +61,7 @@ var _ = BeforeSuite(func() {
 	namespace = ns.Name
 	mgr, err := newManager(config, namespace)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(addController(mgr, namespace)).To(Succeed())
+	Expect(addController(mgr, new(atomic.Int32), namespace)).To(Succeed())
 	go func() { stopped <- mgr.Start(ctx) }()
 })
 

@@ -44,10 +44,10 @@ var mergeKeys = map[string]string{
 // Differences returns the differences of a live object, none when it is up to date. All other fields of the live object
 // belong to others: defaults of the API server, labels, sidecars.
 func Differences(desired, live map[string]any) []Difference {
-	return differences(nil, "", desired, live)
+	return compare(nil, "", desired, live)
 }
 
-func differences(path Path, field string, desired, live any) (found []Difference) {
+func compare(path Path, field string, desired, live any) (found []Difference) {
 	switch desired := desired.(type) {
 	case map[string]any:
 		live, ok := live.(map[string]any)
@@ -55,13 +55,13 @@ func differences(path Path, field string, desired, live any) (found []Difference
 			break
 		}
 		for _, key := range slices.Sorted(maps.Keys(desired)) {
-			found = append(found, differences(append(slices.Clip(path), key), key, desired[key], live[key])...)
+			found = append(found, compare(append(slices.Clip(path), key), key, desired[key], live[key])...)
 		}
 		return found
 	case []any:
 		live, _ := live.([]any)
 		if mergeKeys[field] == "" {
-			if slices.EqualFunc(desired, live, func(d, l any) bool { return differences(nil, "", d, l) == nil }) {
+			if slices.EqualFunc(desired, live, func(d, l any) bool { return compare(nil, "", d, l) == nil }) {
 				return nil
 			}
 			break
@@ -69,7 +69,7 @@ func differences(path Path, field string, desired, live any) (found []Difference
 		for _, element := range desired {
 			at := append(slices.Clip(path), fmt.Sprintf("[%v]", element.(map[string]any)[mergeKeys[field]]))
 			if i := Find(field, element, live); i >= 0 {
-				found = append(found, differences(at, "", element, live[i])...)
+				found = append(found, compare(at, "", element, live[i])...)
 			} else {
 				found = append(found, Difference{Path: at})
 			}

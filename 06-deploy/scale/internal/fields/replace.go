@@ -12,12 +12,12 @@ var replaceable = []string{"ports", "volumes", "livenessProbe", "readinessProbe"
 // Replace replaces, in the fields of a live object, the replaceable parts of the desired fields that differ, and nothing
 // else: a container also holds what injectors added to it. It reports whether there are any.
 func Replace(desired, live map[string]any) bool {
-	_, replaced := replace("", desired, live)
+	_, replaced := replaceIn("", desired, live)
 	return replaced
 }
 
-// replace returns the live value with its replaced parts, and whether there are any.
-func replace(field string, desired, live any) (value any, replaced bool) {
+// replaceIn returns the live value with its replaced parts, and whether there are any.
+func replaceIn(field string, desired, live any) (value any, replaced bool) {
 	switch desired := desired.(type) {
 	case map[string]any:
 		live, ok := live.(map[string]any)
@@ -32,7 +32,7 @@ func replace(field string, desired, live any) (value any, replaced bool) {
 			return value, true
 		}
 		for key := range desired {
-			below, isReplaced := replace(key, desired[key], live[key])
+			below, isReplaced := replaceIn(key, desired[key], live[key])
 			if isReplaced {
 				live[key], replaced = below, true
 			}
@@ -41,7 +41,7 @@ func replace(field string, desired, live any) (value any, replaced bool) {
 		live, _ := live.([]any)
 		for _, element := range desired {
 			if i := Find(field, element, live); i >= 0 {
-				below, isReplaced := replace(field, element, live[i])
+				below, isReplaced := replaceIn(field, element, live[i])
 				live[i], replaced = below, replaced || isReplaced
 			}
 		}

@@ -10,7 +10,8 @@ import { PageTerminal } from "./terminal.js";
 
 /**
  * @typedef {{name: string, rows: Row[]}} Sheet
- * @typedef {{from: number, minutes: number, what: string, types: string, then: string, late: string, exercise: string, slides: number[] | null}} Row
+ * @typedef {{from: number, minutes: number, what: string, types: string, then: string, late: string, exercise: string,
+ *   solution: number, slides: number[] | null}} Row
  * @typedef {{number: number, row: number}} Stop
  * @typedef {Stop & {step: number, sheet: string, began: number, added: Record<number, number>}} Place
  */
@@ -120,17 +121,14 @@ function show() {
     ? t("{1} / {2}, step {3} of {4}", number, slides.length, place.step, steps) : `${number} / ${slides.length}`;
   if (place.number) history.replaceState(null, "", `#${place.number}`);
   if (presenter) showDesk(slide, stops);
-  else find("#goto").textContent = gotoOf(stops);
+  else find("#goto").textContent = gotoOf();
   tick();
 }
 
-/**
- * The command with which the room leaves an exercise, on the last slide of the exercise.
- * @param {Stop[]} stops
- */
-function gotoOf(stops) {
+/** The command with which the room leaves an exercise, from its solution slide on. */
+function gotoOf() {
   const row = rows()[place.row];
-  if (!row?.exercise || stops[here(stops) + 1]?.row === place.row) return "";
+  if (!row?.solution || place.number < row.solution) return "";
   return /make goto EX=[\w.]+/.exec(row.late || row.types)?.[0] ?? "";
 }
 

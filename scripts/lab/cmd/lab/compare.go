@@ -108,7 +108,7 @@ func (l *lab) compare(ctx context.Context, fast bool) (*report.Comparison, error
 	}
 	for n, i := range l.impls {
 		for _, o := range counts[i.Name] {
-			r.Impls[n].Requests = o.Requests
+			r.Impls[n].Requests, r.Impls[n].Memory = o.Requests, o.Memory
 		}
 		if r.Impls[n].Static, err = report.StaticOf(ctx, i); err != nil {
 			return nil, err

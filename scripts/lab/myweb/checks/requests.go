@@ -73,6 +73,7 @@ func withinBudget(t *suite.T) {
 		judged[phase.name] = maps.Clone(have) // extra status writes during a slow rollout are not waste
 		maps.DeleteFunc(judged[phase.name], func(kind string, _ int) bool { return slow && strings.HasSuffix(kind, "/status") })
 	}
+	t.ReadMemory()
 	root, err := impl.Here()
 	t.Must(err, "find the checkout")
 	var budgets map[string]map[string]map[string]int

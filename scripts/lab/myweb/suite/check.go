@@ -111,6 +111,7 @@ type T struct {
 	awaited  time.Time // when Eventually last had to wait, or an act began
 	skipped  string
 	counts   map[string]map[string]int
+	memory   int64
 	notes    []string
 	cleanups []func()
 	faults   []*proxy.Fault
@@ -152,6 +153,13 @@ func (t *T) Counted(phase string, requests map[string]int) {
 		t.counts = map[string]map[string]int{}
 	}
 	t.counts[phase] = requests
+}
+
+// ReadMemory adds the resident set of the operator to the result.
+func (t *T) ReadMemory() {
+	memory, err := fixture.RSS(t.Operator.Process().PID())
+	t.Must(err, "read the memory of the operator")
+	t.memory = memory
 }
 
 // Note adds a line to the evidence, whatever the verdict.
@@ -409,6 +417,7 @@ func (t *T) do() (o outcome.Result) {
 	<-done
 	o = t.check.outcome(outcome.Passed, "")
 	o.Seconds = outcome.Seconds(time.Since(begin))
+	o.Memory = t.memory
 	o.Namespace, o.At, o.End, o.Did, o.Reaction, o.Requests = t.Namespace, t.at, end, t.did, t.reaction, t.counts
 	switch {
 	case len(t.failures) > 0:
