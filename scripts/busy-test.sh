@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Proves that the first commands of a newcomer do not depend on the speed of the machine: the demo, `make ready`, the pages of
-# the route of 90 minutes, and `make test` pass ten times in a row, while 20 other programs want the processors.
+# Proves that the first commands of a newcomer do not depend on the speed of the machine: the demo, `make ready`, the
+# pages of the route of 90 minutes, and `make test` pass ten times in a row, while 20 other programs want the
+# processors.
 #
 #   scripts/busy-test.sh [TIMES [LOAD]]
 set -euo pipefail

@@ -157,9 +157,9 @@ func TestFault2TheLanguageOfTheServerMakesNoDifference(t *testing.T) {
 	}
 }
 
-// Event triggers that forbid every statement or write rows, a subscription, a foreign-data wrapper, and a policy for a role
-// that the server does not have do not break a verification or a restore, which name what they leave out. A restore adds no
-// rows of a trigger. Into the dumped database it is refused.
+// Event triggers that forbid every statement or write rows, a subscription, a foreign-data wrapper, and a policy for a
+// role that the server does not have do not break a verification or a restore, which name what they leave out. A
+// restore adds no rows of a trigger. Into the dumped database it is refused.
 func TestFault3EventTriggersSubscriptionsAndServers(t *testing.T) {
 	settings := target(t)
 	database(t, "acting", `CREATE TABLE ddl_log (tag text);
@@ -181,7 +181,8 @@ func TestFault3EventTriggersSubscriptionsAndServers(t *testing.T) {
 	verify, restore := restored(t, settings)
 	must(t, verbRestore, with(settings, "BACKUP_RESTORE_UID", "r-2"), ReasonTargetNotEmpty)
 	for _, o := range []outcome{verify, restore} {
-		leftOut(t, o, "event trigger stop", "event trigger note", "subscription news", "publication one", "user mapping", "policy public t own")
+		leftOut(t, o, "event trigger stop", "event trigger note", "subscription news", "publication one", "user mapping",
+			"policy public t own")
 	}
 	if have := sql(t, "copy", `SELECT (SELECT count(*) FROM pg_subscription WHERE subdbid = d.oid), (SELECT count(*) FROM pg_event_trigger),
 		(SELECT count(*) FROM pg_foreign_table), (SELECT count(*) FROM pg_user_mapping), (SELECT count(*) FROM pg_publication),

@@ -223,8 +223,9 @@ func TestEnterIsAwaitedUntilCtrlC(t *testing.T) {
 	}
 }
 
-// In /tmp, and in a TMPDIR that users share, another user can put a link with the name of a file that a page writes. A time
-// of kubectl ends on a busy machine, so only a block that is repeated has one. Established is in time: the API server reports it.
+// In /tmp, and in a TMPDIR that users share, another user can put a link with the name of a file that a page writes. A
+// time of kubectl ends on a busy machine, so only a block that is repeated has one. Established is in time: the API
+// server reports it.
 func TestPagesDependOnNoUserAndNoSpeed(t *testing.T) {
 	timed := regexp.MustCompile(`kubectl (wait |.*--timeout=)`)
 	paths, err := page.Find(filepath.Join("..", "..", ".."))

@@ -21,8 +21,8 @@ import (
 var fileName = regexp.MustCompile(`(?:^|[^\w./*<>$}{%@:~…-])(?:\.\.?/)*` +
 	`(\w[\w./-]*\.(?:go|sh|ya?ml|md|txt|json|mjs|js|css|mk|tmpl|tsv|patch))(?:$|[^\w./*:-]|\.$|\.\W|:$|:\D)`)
 
-// made are names of files that programs write, and elsewhere the first elements of paths: of a folder that a program or a
-// reader makes, a placeholder (NAME), or a domain, with which the path of another module begins.
+// made are names of files that programs write, and elsewhere the first elements of paths: of a folder that a program or
+// a reader makes, a placeholder (NAME), or a domain, with which the path of another module begins.
 var (
 	made      = []string{"examine.json", "examine.md", "verdict.json", "ways.json"}
 	elsewhere = regexp.MustCompile(`^(work|out|dist|[A-Z]+|.*\..*)$`)
@@ -47,10 +47,10 @@ var (
 	definedTest = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
 )
 
-// CheckNames returns an error for each file or test that a comment or a page names and that does not exist. A comment of Go
-// names a file of its module by the end of its path, or any file by its whole path. A comment of YAML, of a Makefile or of a
-// shell script names a file by the end of its path. On a page, a name is only compared with the last elements of all paths,
-// because a page also names files that its reader makes in other folders.
+// CheckNames returns an error for each file or test that a comment or a page names and that does not exist. A comment
+// of Go names a file of its module by the end of its path, or any file by its whole path. A comment of YAML, of a
+// Makefile or of a shell script names a file by the end of its path. On a page, a name is only compared with the last
+// elements of all paths, because a page also names files that its reader makes in other folders.
 func CheckNames(root string) error {
 	files, err := filesOf(root)
 	if err != nil {

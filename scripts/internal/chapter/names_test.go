@@ -12,8 +12,8 @@ func TestCheckNames(t *testing.T) {
 		"run `make install.yaml`\n```go file=included.go\n// in a block: block.go\n```\n`…_types.go` and <kind>_types.go\n" +
 		"their `pkg/other.go:234`\n" +
 		"`TestThere`, `TestTh…`\n`TestTher` WRONG\n`TestGone…` WRONG\n"
-	hashes := "# run.sh and NAME/x.yaml, made in out/y.yaml\na: b # of config/role.yaml\nc: d # config/rule.yaml WRONG\ne: f#g.yaml\n" +
-		"h: gone.txt\n# gone.mjs WRONG\n# writes examine.json\n"
+	hashes := "# run.sh and NAME/x.yaml, made in out/y.yaml\na: b # of config/role.yaml\nc: d # config/rule.yaml WRONG\n" +
+		"e: f#g.yaml\nh: gone.txt\n# gone.mjs WRONG\n# writes examine.json\n"
 	files := map[string]string{
 		"03-x/Makefile": hashes, "scripts/examine/gallery/x.yaml": "# their pkg/theirs.go\n",
 		"04-x/go.mod": "module x\n", "04-x/owned/errors.go": "package owned\n", "04-x/config/role.yaml": "",

@@ -12,7 +12,8 @@ import (
 
 var needsSDK = regexp.MustCompile(`(?m)(^|/)operator-sdk |scaffold\.sh|tools operator-sdk|make bundle`)
 
-// A reader may begin with any page. Before a block that compiles operator-sdk, the page says how long the first time takes.
+// A reader may begin with any page. Before a block that compiles operator-sdk, the page says how long the first time
+// takes.
 func TestPagesThatNeedOperatorSDKSayHowLongItTakes(t *testing.T) {
 	paths, err := page.Find(root)
 	testkit.Must(t, err)
@@ -33,7 +34,7 @@ func TestPagesThatNeedOperatorSDKSayHowLongItTakes(t *testing.T) {
 		}
 		found++
 		if !strings.Contains(strings.Join(strings.Fields(before), " "), "seven minutes of one core") {
-			t.Errorf("%s does not say before its first block with operator-sdk that compiling it takes seven minutes of one core", path)
+			t.Errorf("%s does not say before its first block with operator-sdk that it takes seven minutes of one core", path)
 		}
 	}
 	if found < 6 {
@@ -96,19 +97,21 @@ func TestCreditsAreOnThePagesToo(t *testing.T) {
 	}
 }
 
-// These facts are prose or blocks that are skipped, so no block fails when a rewritten page loses them. A page has each of
-// these words.
+// These facts are prose or blocks that are skipped, so no block fails when a rewritten page loses them. A page has each
+// of these words.
 func TestPagesKeepTheirFacts(t *testing.T) {
 	const sdk, book = "05-operator-sdk/", "https://book.kubebuilder.io/"
 	for folder, facts := range map[string][]string{
-		"01-crd/reference": {book + "cronjob-tutorial/gvks", "`<group>_<plural>.yaml`", "/sig-architecture/api-conventions.md"},
+		"01-crd/reference": {book + "cronjob-tutorial/gvks", "`<group>_<plural>.yaml`",
+			"/sig-architecture/api-conventions.md"},
 		"02-codegen/reference": {"k8s.io/code-generator/cmd/$name-gen@", "sigs.k8s.io/controller-tools/cmd/controller-gen@",
 			"## Version skew", book + "reference/markers"},
 		sdk: {book + "migration/multi-group"},
 		sdk + "commands": {book + "cronjob-tutorial/basic-project", "`<group>_<plural>.yaml`", "with `go get`",
 			"operator-sdk before 1.21"},
 		sdk + "memcached-operator/reference": {"/building-operators/golang/operator-scope/"},
-		sdk + "olm":                          {"removed with 4.19", "operator-sdk run bundle ", "operator-sdk cleanup ", "`--delete-all=false`"},
+		sdk + "olm": {"removed with 4.19", "operator-sdk run bundle ",
+			"operator-sdk cleanup ", "`--delete-all=false`"},
 		sdk + "ways": {"| etcd |", "[Prometheus Operator]", "[cert-manager]", "[CloudNativePG]",
 			"Cloud Native Computing Foundation (CNCF)"},
 		"06-deploy/operate": {"| `became leader` |", "| `Starting EventSource` |", "| `Starting workers` |"},

@@ -125,8 +125,8 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 }
 
 // useLocal gives the test a local cluster, where the scheduler, the Job controller, the namespace controller and the
-// garbage collector run. In a copy of this folder outside of the workshop, the test is skipped. No controller provides volumes
-// there, and pods are simulated: pods of Jobs succeed at once, and leave no message.
+// garbage collector run. In a copy of this folder outside of the workshop, the test is skipped. No controller provides
+// volumes there, and pods are simulated: pods of Jobs succeed at once, and leave no message.
 func useLocal(t *testing.T, crds string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))

@@ -49,7 +49,8 @@ func TestFastOnesAreShared(t *testing.T) {
 	}
 }
 
-// TestAFieldThatAUserCanChangeIsNotLeftOut: the reasons are those of the API server, and of a field without a known value.
+// TestAFieldThatAUserCanChangeIsNotLeftOut: the reasons are those of the API server, and of a field without a known
+// value.
 func TestAFieldThatAUserCanChangeIsNotLeftOut(t *testing.T) {
 	for reason, want := range map[string]bool{
 		`spec.selector: Invalid value: {"app":"vandal"}: field is immutable`:                            true,

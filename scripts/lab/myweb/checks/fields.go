@@ -71,14 +71,14 @@ func fieldsEdited(t *suite.T, resource string) {
 	wantMade(t, mark, 0, suite.Kinds...)
 }
 
-// fixed are the reasons of the API server for refusing any other value of a field: a selector, a label that it selects, a
-// volume that a mount names. An empty object has no value.
+// fixed are the reasons of the API server for refusing any other value of a field: a selector, a label that it selects,
+// a volume that a mount names. An empty object has no value.
 var fixed = regexp.MustCompile("field is immutable|`selector` does not match template `labels`|Not found|" + isEmpty)
 
 const isEmpty = "it is an empty object"
 
-// editField gives a field another value that the API server accepts, as a user does. It returns the value of before, and
-// the reason when no value was accepted.
+// editField gives a field another value that the API server accepts, as a user does. It returns the value of before,
+// and the reason when no value was accepted.
 func editField(t *suite.T, resource, name string, f examine.Field) (was any, refused error) {
 	child := t.Read(resource, name)
 	pointer, was, ok := f.Find(child)
