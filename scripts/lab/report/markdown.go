@@ -133,7 +133,7 @@ func (r *Comparison) costs(b *strings.Builder) {
 			r.row(b, escape(kind), func(name string) string { return fmt.Sprint(r.impl(name).Requests[phase][kind]) })
 		}
 	}
-	r.row(b, "**memory at rest, after the restart**", func(name string) string {
+	r.row(b, "**memory in steady state, after the restart**", func(name string) string {
 		return fmt.Sprintf("%d MiB", (r.impl(name).Memory+miB/2)/miB)
 	})
 }

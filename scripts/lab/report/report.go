@@ -31,7 +31,7 @@ type Implementation struct {
 	Title string `json:"title"`
 	// Requests has the numbers of requests of ten MyWebs, by phase and kind.
 	Requests map[string]map[string]int `json:"requests,omitempty"`
-	// Memory is its resident set in bytes, at rest after a restart over ten MyWebs.
+	// Memory is its resident set in bytes, in steady state after a restart over ten MyWebs.
 	Memory int64  `json:"memory,omitempty"`
 	Static Static `json:"static"`
 }

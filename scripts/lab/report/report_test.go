@@ -115,7 +115,7 @@ func TestMatrix(t *testing.T) {
 		"| `behaviour/02-rolls` the pods roll | not run | **skipped** |\n",
 		"\n### 03 (client-go by hand)\n\n    All passed.\n",
 		"| **creation of 10** | 10 | 13 |\n| apply configmaps | 10 | 13 |\n| **steady state of 10** | 0 | 0 |\n" +
-			"| **memory at rest, after the restart** | 54 MiB | 54 MiB |\n",
+			"| **memory in steady state, after the restart** | 54 MiB | 54 MiB |\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no line is\n%s\nin\n%s", want, page)
