@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"io/fs"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -35,23 +36,32 @@ func (t *target) placeOf(field []string) (file string, line int) {
 	return file, line
 }
 
+// documentsOf are the YAML documents of a file, up to the first one that cannot be read.
+func documentsOf(file string) iter.Seq[*yaml.Node] {
+	return func(yield func(*yaml.Node) bool) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return
+		}
+		for documents := yaml.NewDecoder(bytes.NewReader(data)); ; {
+			var document yaml.Node
+			if documents.Decode(&document) != nil || len(document.Content) == 0 || !yield(document.Content[0]) {
+				return
+			}
+		}
+	}
+}
+
 // lineOf is the line of a path in that YAML document of a file which has a value at another path; 0 when there is none.
 func lineOf(file string, at []string, value string, path []string) int {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	for documents := yaml.NewDecoder(bytes.NewReader(data)); ; {
-		var document yaml.Node
-		if documents.Decode(&document) != nil || len(document.Content) == 0 {
-			return 0
-		}
-		if _, found := follow(document.Content[0], at); found == nil || found.Value != value {
+	for document := range documentsOf(file) {
+		if _, found := follow(document, at); found == nil || found.Value != value {
 			continue
 		}
-		line, _ := follow(document.Content[0], path)
+		line, _ := follow(document, path)
 		return line
 	}
+	return 0
 }
 
 // follow is the line and the value of a path in YAML. A name is the key of a map, or the name of an item of a list.
@@ -99,17 +109,9 @@ func (t *target) placeOfRule(p permission) (file string, line int) {
 
 // lineOfRule is the line of the rule with a permission in the wanted roles of a file; 0 when there is none.
 func lineOfRule(file string, p permission, isWanted func(role string) bool) int {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	for documents := yaml.NewDecoder(bytes.NewReader(data)); ; {
-		var document yaml.Node
-		if documents.Decode(&document) != nil || len(document.Content) == 0 {
-			return 0
-		}
-		_, name := follow(document.Content[0], []string{"metadata", "name"})
-		_, rules := follow(document.Content[0], []string{"rules"})
+	for document := range documentsOf(file) {
+		_, name := follow(document, []string{"metadata", "name"})
+		_, rules := follow(document, []string{"rules"})
 		if name == nil || rules == nil || !isWanted(name.Value) {
 			continue
 		}
@@ -124,6 +126,7 @@ func lineOfRule(file string, p permission, isWanted func(role string) bool) int 
 			}
 		}
 	}
+	return 0
 }
 
 // inRepository is a path as a URI relative to the root of its repository, as readers of SARIF want it.
