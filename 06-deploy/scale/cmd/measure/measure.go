@@ -19,12 +19,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shardingv1alpha1 "github.com/timebertt/kubernetes-controller-sharding/pkg/apis/sharding/v1alpha1"
 
 	webv1 "example.com/operator-workshop/06-deploy/scale/api/v1"
 	"example.com/operator-workshop/06-deploy/scale/internal/ring"
@@ -207,7 +211,7 @@ func (m *measurement) isComplete(i int) error {
 	})
 }
 
-// eventually calls a function until it succeeds, at most for half an hour: the sharder labels one object after the other.
+// eventually calls a function until it succeeds, at most for half an hour.
 func (m *measurement) eventually(do func() error) (err error) {
 	for end := time.Now().Add(30 * time.Minute); time.Now().Before(end) && m.ctx.Err() == nil; {
 		if err = do(); err == nil {
@@ -367,7 +371,7 @@ func (m *measurement) assign(r *result, flags func(i int) []string) (end func(),
 		end()
 		return nil, err
 	}
-	if err = m.each(0, m.have, m.hasMember); err == nil {
+	if err = m.labelled(); err == nil {
 		_, err = m.edits(1)
 	}
 	stopAll(running)
@@ -378,19 +382,30 @@ func (m *measurement) assign(r *result, flags func(i int) []string) (end func(),
 	return end, err
 }
 
-// hasMember waits until a MyWeb and its children are labelled.
-func (m *measurement) hasMember(i int) error {
-	return m.eventually(func() error {
-		for _, o := range []client.Object{&webv1.MyWeb{}, &corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
-			if err := m.kube.Get(m.ctx, key(i), o); err != nil {
-				return err
+// labelled waits until the sharder has labelled all MyWebs and their children, which it does one after the other, and prints
+// its progress.
+func (m *measurement) labelled() error {
+	for _, kind := range []schema.GroupVersionKind{webv1.SchemeGroupVersion.WithKind("MyWebList"),
+		corev1.SchemeGroupVersion.WithKind("ConfigMapList"), appsv1.SchemeGroupVersion.WithKind("DeploymentList"),
+		corev1.SchemeGroupVersion.WithKind("ServiceList")} {
+		last := 0
+		if err := wait.PollUntilContextCancel(m.ctx, 5*time.Second, true, func(ctx context.Context) (bool, error) {
+			have := &metav1.PartialObjectMetadataList{}
+			have.SetGroupVersionKind(kind)
+			if err := m.kube.List(ctx, have, client.HasLabels{shardingv1alpha1.LabelShard(ring.Name)}); err != nil {
+				return false, err
 			}
-			if o.GetLabels()["shard.alpha.sharding.timebertt.dev/"+ring.Name] == "" {
-				return fmt.Errorf("%T %v has no label of the sharder", o, key(i))
+			if n := len(have.Items); n > last {
+				last = n
+				fmt.Fprintf(os.Stderr, "%s the sharder has labelled %d of %d: %s\n", time.Now().Format(time.TimeOnly),
+					n, m.have, kind.Kind)
 			}
+			return last == m.have, nil
+		}); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // edits changes the pages of some MyWebs, and returns the median of the times until they are served.
