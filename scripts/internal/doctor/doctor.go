@@ -47,42 +47,28 @@ func (f Finding) ID() string { return strings.ToLower(f.Check) }
 // limit bounds the time of one check: a Docker daemon that hangs would block it forever.
 const limit = 10 * time.Second
 
-// check is one row of the table that Run processes.
-type check struct {
-	name string
-	run  func(context.Context, Machine) Finding
-}
-
-// checks lists the checks of Run, in the order of its findings.
-var checks = []check{
-	{"Go", checkGo},
-	{"git", checkGit},
-	{"Lines", checkLines},
-	{"Variables", checkVariables},
-	{"Disk", checkDisk},
-	{"Memory", checkMemory},
-	{"Ports", checkPorts},
-	{"Proxies", checkProxies},
-	{"Docker", checkDocker},
-	{"inotify", checkInotify},
-}
-
 // Run runs every check and returns one finding for each check, in a fixed order.
 func Run(ctx context.Context, machine Machine) []Finding {
 	var findings []Finding
 	for _, check := range checks {
-		findings = append(findings, runCheck(ctx, machine, check))
+		findings = append(findings, check.run(ctx, machine))
 	}
 	return findings
 }
 
-func runCheck(ctx context.Context, machine Machine, check check) Finding {
+func (c check) run(ctx context.Context, machine Machine) Finding {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	finding := check.run(ctx, machine)
-	finding.Check = check.name
+	finding := c.find(ctx, machine)
+	finding.Check = c.name
 	// The finding may quote a program, and is pasted into issues.
 	finding.What = urlUser.ReplaceAllString(finding.What, "//")
+	if finding.Status >= Warning && finding.Why == "" {
+		finding.Why = c.why
+	}
+	if finding.Status >= Warning && finding.Fix == "" {
+		finding.Fix = c.fix
+	}
 	return finding
 }
 
@@ -100,16 +86,6 @@ func Worst(findings []Finding) Status {
 // been escaped.
 var urlUser = regexp.MustCompile(`//[^\s"'|,]*@`)
 
-func okay(format string, arguments ...any) Finding {
-	return Finding{Status: OK, What: fmt.Sprintf(format, arguments...)}
-}
-
-// because completes a finding whose Why and Fix are the same for several reasons.
-func (f Finding) because(format string, arguments ...any) Finding {
-	f.What = fmt.Sprintf(format, arguments...)
-	return f
-}
-
-func notApplicable(format string, arguments ...any) Finding {
-	return Finding{Status: NotApplicable, What: fmt.Sprintf(format, arguments...)}
+func report(status Status, format string, arguments ...any) Finding {
+	return Finding{Status: status, What: fmt.Sprintf(format, arguments...)}
 }
