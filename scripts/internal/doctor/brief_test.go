@@ -38,7 +38,7 @@ func TestBrief(t *testing.T) {
 func TestTeachingExplainsEachFault(t *testing.T) {
 	text := testkit.Read(t, filepath.Join("..", "..", "..", "TEACHING.md"))
 	for _, check := range checks {
-		if id := (Finding{Check: check.name}).ID(); !strings.Contains(text, "`"+id+"`") {
+		if id := (Diagnosis{Check: check.name}).ID(); !strings.Contains(text, "`"+id+"`") {
 			t.Errorf("TEACHING.md does not explain `%s`", id)
 		}
 	}

@@ -6,7 +6,7 @@ import "context"
 // with a second fault, or a fix that depends on the machine, sets those of the finding.
 type check struct {
 	name     string
-	find     func(context.Context, Machine) Finding
+	find     func(context.Context, Machine) Diagnosis
 	why, fix string
 }
 

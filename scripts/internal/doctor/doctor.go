@@ -28,8 +28,8 @@ const (
 // String gives the word that Print puts in front of a finding.
 func (s Status) String() string { return [...]string{"n/a", "ok", "warn", "FAIL"}[s] }
 
-// Finding is the outcome of one check, free of credentials.
-type Finding struct {
+// Diagnosis is the outcome of one check, free of credentials.
+type Diagnosis struct {
 	// Check names the check in one word; stable, and the same in every outcome.
 	Check string
 	// The finding itself, in one sentence.
@@ -42,21 +42,21 @@ type Finding struct {
 }
 
 // ID is the name of the check as TEACHING.md explains it.
-func (f Finding) ID() string { return strings.ToLower(f.Check) }
+func (f Diagnosis) ID() string { return strings.ToLower(f.Check) }
 
 // limit bounds the time of one check: a Docker daemon that hangs would block it forever.
 const limit = 10 * time.Second
 
 // Run runs every check and returns one finding for each check, in a fixed order.
-func Run(ctx context.Context, machine Machine) []Finding {
-	var findings []Finding
+func Run(ctx context.Context, machine Machine) []Diagnosis {
+	var findings []Diagnosis
 	for _, check := range checks {
 		findings = append(findings, check.run(ctx, machine))
 	}
 	return findings
 }
 
-func (c check) run(ctx context.Context, machine Machine) Finding {
+func (c check) run(ctx context.Context, machine Machine) Diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	finding := c.find(ctx, machine)
@@ -74,7 +74,7 @@ func (c check) run(ctx context.Context, machine Machine) Finding {
 
 // Worst returns the worst status among the findings: Failure before Warning before OK. NotApplicable counts as OK, and
 // so does an empty list.
-func Worst(findings []Finding) Status {
+func Worst(findings []Diagnosis) Status {
 	worst := OK
 	for _, finding := range findings {
 		worst = max(worst, finding.Status)
@@ -86,6 +86,6 @@ func Worst(findings []Finding) Status {
 // been escaped.
 var urlUser = regexp.MustCompile(`//[^\s"'|,]*@`)
 
-func report(status Status, format string, arguments ...any) Finding {
-	return Finding{Status: status, What: fmt.Sprintf(format, arguments...)}
+func report(status Status, format string, arguments ...any) Diagnosis {
+	return Diagnosis{Status: status, What: fmt.Sprintf(format, arguments...)}
 }

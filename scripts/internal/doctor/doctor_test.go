@@ -81,7 +81,7 @@ func TestTheFixForTheProxiesFixes(t *testing.T) {
 }
 
 func TestPrint(t *testing.T) {
-	findings := []Finding{
+	findings := []Diagnosis{
 		{Check: "Go", Status: OK, What: "go1.26.8 (/usr/local/go/bin/go)"},
 		{Check: "inotify", Status: Warning, What: "Half of it.", Why: strings.Repeat("much ", 17) + "more",
 			Fix: "Do this:\nmake up"},

@@ -136,7 +136,7 @@ func TestEachCheckSeesItsFault(t *testing.T) {
 }
 
 // complete verifies that a finding has all the sentences that its status requires.
-func complete(t *testing.T, finding Finding) {
+func complete(t *testing.T, finding Diagnosis) {
 	t.Helper()
 	problem := finding.Status >= Warning
 	if finding.What == "" || problem != (finding.Why != "") || problem != (finding.Fix != "") {

@@ -14,7 +14,7 @@ import (
 )
 
 // checkPorts opens the only port that has a fixed default.
-func checkPorts(_ context.Context, m Machine) Finding {
+func checkPorts(_ context.Context, m Machine) Diagnosis {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(m.HealthPort)))
 	if err == nil {
 		listener.Close()
@@ -23,7 +23,7 @@ func checkPorts(_ context.Context, m Machine) Finding {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return report(Failure, "No program may listen: %s.", oneLine(err.Error()))
 	}
-	return Finding{Status: Warning, What: fmt.Sprintf("Port %d of 127.0.0.1 is in use.", m.HealthPort),
+	return Diagnosis{Status: Warning, What: fmt.Sprintf("Port %d of 127.0.0.1 is in use.", m.HealthPort),
 		Why: "An operator answers health probes there by default, and ends when it cannot. A cluster picks " +
 			"free ports and is not affected.",
 		Fix: fmt.Sprintf("Find the program, and stop it:\nlsof -nP -iTCP:%d -sTCP:LISTEN\n"+
@@ -36,7 +36,7 @@ var proxyVariables = []string{
 	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
 }
 
-func checkProxies(context.Context, Machine) Finding {
+func checkProxies(context.Context, Machine) Diagnosis {
 	var set []string
 	for _, name := range proxyVariables {
 		if os.Getenv(name) != "" {

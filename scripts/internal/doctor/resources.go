@@ -29,7 +29,7 @@ func grade(have, enough, least uint64) Status {
 
 // checkDisk looks at the repository and, where there is a go command, at its caches. The limits are the measured needs
 // of a first build.
-func checkDisk(ctx context.Context, m Machine) Finding {
+func checkDisk(ctx context.Context, m Machine) Diagnosis {
 	places := []string{m.Repository}
 	if caches, err := m.run(ctx, "go", "env", "GOCACHE", "GOMODCACHE"); err == nil {
 		places = append(places, strings.Split(strings.TrimSpace(caches), "\n")...)
@@ -61,7 +61,7 @@ func existing(path string) string {
 }
 
 // checkMemory compares with the measured needs of a first build and a running cluster.
-func checkMemory(ctx context.Context, m Machine) Finding {
+func checkMemory(ctx context.Context, m Machine) Diagnosis {
 	have, what, err := m.Memory(ctx)
 	if err != nil {
 		return report(Warning, "The available memory is unknown: %s.", oneLine(err.Error()))
@@ -118,7 +118,7 @@ func (m Machine) number(path, after string) (uint64, error) {
 
 // checkInotify compares the limits with those in kind's "Known issues", Pod errors due to "too many open files"
 // (https://kind.sigs.k8s.io/docs/user/known-issues/).
-func checkInotify(_ context.Context, m Machine) Finding {
+func checkInotify(_ context.Context, m Machine) Diagnosis {
 	if m.OS != "linux" {
 		return report(NotApplicable, "Docker brings its own Linux on this system")
 	}

@@ -14,7 +14,7 @@ import (
 // The oldest Go that the workshop's go.mod files accept.
 const minimumGo = "go1.26.0"
 
-func checkGo(ctx context.Context, m Machine) Finding {
+func checkGo(ctx context.Context, m Machine) Diagnosis {
 	answer, err := m.run(ctx, "go", "version")
 	if err != nil {
 		return report(Failure, "Go does not work: %s.", oneLine(err.Error()))
@@ -31,7 +31,7 @@ func checkGo(ctx context.Context, m Machine) Finding {
 
 // checkGit runs git: on macOS without the command line tools, git exists, but only prints how to install the tools.
 // make and bash work, because they have started this program.
-func checkGit(ctx context.Context, m Machine) Finding {
+func checkGit(ctx context.Context, m Machine) Diagnosis {
 	answer, err := m.run(ctx, "git", "--version")
 	if err != nil {
 		return report(Failure, "git does not work: %s.", oneLine(err.Error()))
@@ -41,7 +41,7 @@ func checkGit(ctx context.Context, m Machine) Finding {
 
 // checkLines looks for a checkout of Git for Windows, whose core.autocrlf adds a carriage return to each line. The
 // Makefile looks for them in scripts/workshop, without which this check does not start.
-func checkLines(ctx context.Context, m Machine) Finding {
+func checkLines(ctx context.Context, m Machine) Diagnosis {
 	files, err := m.run(ctx, "git", "-C", m.Repository, "ls-files", "--eol")
 	if err != nil {
 		return report(NotApplicable, "not a clone, so git has converted nothing")
@@ -79,7 +79,7 @@ func oneOf(values ...string) func(string) bool {
 
 // checkVariables asks the go command, which knows the variables of this terminal and the settings of `go env -w`. No
 // terminal shows those.
-func checkVariables(ctx context.Context, m Machine) Finding {
+func checkVariables(ctx context.Context, m Machine) Diagnosis {
 	var names, found []string
 	for _, setting := range settings {
 		answer, _ := m.run(ctx, "go", "env", setting.name) // checkGo reports a go command that does not work
@@ -99,7 +99,7 @@ func checkVariables(ctx context.Context, m Machine) Finding {
 }
 
 // checkDocker also asks for the version of cgroups, which kind's nodes share with Docker.
-func checkDocker(ctx context.Context, m Machine) Finding {
+func checkDocker(ctx context.Context, m Machine) Diagnosis {
 	if _, err := exec.LookPath("docker"); err != nil {
 		return report(NotApplicable, "not found: only the kind environment needs it (make kind-up, kind-test); "+
 			"everything else works without")
@@ -113,7 +113,7 @@ func checkDocker(ctx context.Context, m Machine) Finding {
 		return report(Warning, "Docker does not answer: %s.", oneLine(err.Error()))
 	}
 	if strings.TrimSpace(cgroup) == "cgroup v1" {
-		return Finding{Status: Warning, What: fmt.Sprintf("Docker %s uses cgroup version 1.", server),
+		return Diagnosis{Status: Warning, What: fmt.Sprintf("Docker %s uses cgroup version 1.", server),
 			Why: "From Kubernetes 1.35 on, a kubelet refuses to start on it: a kind cluster does not come " +
 				"up. Only kind is affected.",
 			Fix: "Start the kernel with systemd.unified_cgroup_hierarchy=1, or use a newer distribution " +
