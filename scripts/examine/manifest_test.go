@@ -168,7 +168,7 @@ func TestHealth(t *testing.T) {
 	}
 	defer p.Kill()
 	o := &operator{}
-	o.Began(&fixture.Process{Process: p})
+	o.Began(&fixture.Process{Child: p})
 	err = fixture.Eventually(t.Context(), 30*time.Second, func() error { return o.askHealth(t.Context(), client, "") })
 	if err != nil {
 		t.Error(err)
@@ -191,7 +191,7 @@ func TestExecProbes(t *testing.T) {
 	}
 	defer p.Kill()
 	o := &operator{target: &target{workload: &workload{}}}
-	o.Began(&fixture.Process{Process: p})
+	o.Began(&fixture.Process{Child: p})
 	if l, err := p.Network().Listener(); err != nil {
 		t.Fatal(err)
 	} else {

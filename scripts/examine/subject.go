@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/examine/strictyaml"
 )
 
@@ -152,7 +152,7 @@ func (t *target) build(ctx context.Context, progress func(format string, args ..
 		}
 		progress("compiling %s", *path)
 		program := filepath.Join(dir, strconv.Itoa(n), nameOf(*path))
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
+		cmd := process.Command(ctx, time.Minute, "go", "build", "-o", program, ".")
 		cmd.Dir, cmd.Env = *path, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s cannot be built: %w: it must be an executable file, or the folder "+

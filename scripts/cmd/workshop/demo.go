@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,7 +93,7 @@ if kubectl get -f config/samples/myweb.yaml >/dev/null 2>&1; then
   fi
 fi
 kubectl wait --for=delete --timeout=10m -l app.kubernetes.io/instance=myweb configmap,deployment,service,pod >/dev/null`
-	cmd := exec.CommandContext(ctx, "bash", "-ec", remove)
+	cmd := process.Command(ctx, cleanUp, "bash", "-ec", remove)
 	cmd.Dir, cmd.Env = dir, w.pageEnv()
 	return foreground(cmd, os.Stdout)
 }

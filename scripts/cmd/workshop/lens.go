@@ -14,8 +14,8 @@ func freezeCommand() *cobra.Command {
 	var end bool
 	cmd := newCommand("freeze", "Withhold the events of all watches for a minute; requests pass", cobra.NoArgs,
 		func(_ *cobra.Command, w workshop, _ []string) error {
-			if running, _ := w.cluster().Running(); running == 0 {
-				return cluster.ErrNoCluster
+			if err := w.cluster().Started(); err != nil {
+				return err
 			}
 			signal, done := syscall.SIGUSR1, "No program gets an event for a minute; requests pass. `workshop freeze --end` ends it."
 			if end {

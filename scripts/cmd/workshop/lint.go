@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
 )
@@ -183,7 +184,7 @@ func (w workshop) tracked(ctx context.Context, out io.Writer, patterns ...string
 
 // program returns a command that runs in the root of the repository.
 func (w workshop) program(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := process.Command(ctx, cleanUp, name, args...)
 	cmd.Dir, cmd.Env = w.root, w.chapterEnv()
 	return cmd
 }

@@ -61,6 +61,13 @@ func (w workshop) builder() tools.Builder {
 func (w workshop) cluster() *cluster.Cluster {
 	c := cluster.New(w.bin(), w.state, tools.NewReporter(os.Stderr).Line)
 	c.WithLens = true
+	c.Fixes = cluster.Fixes{
+		Missing:  "`make up` makes one",
+		Damaged:  "`make up` repairs the cluster; if it does not, `make down` and `make up` start from nothing",
+		Remove:   "`make down`",
+		User:     "`scripts/workshop user NAME` makes it anew",
+		Programs: "`scripts/workshop tools local`",
+	}
 	c.APIServer = []string{"--feature-gates=ShardedListAndWatch=true"} // for the shards of 06-deploy/scale
 	return c
 }
@@ -185,8 +192,8 @@ func envCommand() *cobra.Command {
 		func(_ *cobra.Command, w workshop, _ []string) error {
 			if err := w.cluster().Elsewhere(); err != nil {
 				fmt.Fprintln(os.Stderr, "note:", err)
-			} else if running, _ := w.cluster().Running(); running == 0 {
-				fmt.Fprintln(os.Stderr, "note:", cluster.ErrNoCluster)
+			} else if err := w.cluster().Started(); err != nil {
+				fmt.Fprintln(os.Stderr, "note:", err)
 			}
 			fmt.Print(w.exports())
 			return nil
@@ -200,9 +207,10 @@ func shellCommand() *cobra.Command {
 			if err := c.Elsewhere(); err != nil {
 				return err
 			}
-			if running, all := c.Running(); running == 0 {
-				return cluster.ErrNoCluster
-			} else if running < all {
+			if err := c.Started(); err != nil {
+				return err
+			}
+			if running, all := c.Running(); running < all {
 				return fmt.Errorf("%d of %d components of the local cluster run: `make up` repairs it", running, all)
 			}
 			shell := os.Getenv("SHELL")

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/examine/strictyaml"
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
@@ -200,7 +201,7 @@ func (w workshop) pageSteps(ctx context.Context, paths []string) (steps []step) 
 			args = args[1:]
 		}
 		steps = append(steps, step{"pages of " + group.folder, func(ctx context.Context, out io.Writer) error {
-			return foreground(exec.CommandContext(ctx, args[0], args[1:]...), out)
+			return foreground(process.Command(ctx, cleanUp, args[0], args[1:]...), out)
 		}})
 	}
 	return steps

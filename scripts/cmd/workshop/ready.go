@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/doctor"
 	"example.com/operator-workshop/scripts/internal/exercise"
@@ -87,7 +87,7 @@ func (w workshop) scaffold(ctx context.Context, chapters []string) error {
 	}
 	fmt.Println("\nThe scaffolds of chapter 05 need operator-sdk: compiling it takes 7 minutes of one core, once.")
 	for _, args := range [][]string{{}, {"kubebuilder"}} {
-		cmd := exec.CommandContext(ctx, filepath.Join(w.root, scaffolds, "scaffold.sh"), args...)
+		cmd := process.Command(ctx, cleanUp, filepath.Join(w.root, scaffolds, "scaffold.sh"), args...)
 		if err := foreground(cmd, os.Stdout); err != nil {
 			return fmt.Errorf("the scaffolds of chapter 05: %w", err)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/output"
 	"example.com/operator-workshop/scripts/internal/exercise"
@@ -153,8 +152,8 @@ func (w workshop) eachRequest(ctx context.Context, filter requestFilter, follow 
 func (w workshop) eachRecord(ctx context.Context, filter requestFilter, follow bool,
 	f func(loop.Record) error) error {
 	c := w.cluster()
-	if running, _ := c.Running(); running == 0 {
-		return cluster.ErrNoCluster
+	if err := c.Started(); err != nil {
+		return err
 	}
 	if _, err := os.Stat(c.Ledger()); err != nil {
 		return errors.New("this cluster runs without the lens, which records requests: `make up` starts it")

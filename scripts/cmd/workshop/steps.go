@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/output"
@@ -168,11 +167,11 @@ func (w workshop) makeStep(name, dir string, args ...string) step {
 	}}
 }
 
-// foreground runs a command whose output the reader sees. Ctrl-C reaches it as SIGINT, with time to
-// clean up.
+// cleanUp is the time that a program of a step has after Ctrl-C, for example to remove a cluster.
+const cleanUp = 2 * time.Minute
+
+// foreground runs a command whose output the reader sees.
 func foreground(cmd *exec.Cmd, out io.Writer) error {
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = 2 * time.Minute
 	return cmd.Run()
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/examine/process"
 )
 
 // windowScripts is the folder of the window. Its package-lock.json names TypeScript, esbuild, and the packages of the
@@ -35,7 +37,7 @@ func (w workshop) lintWindow(ctx context.Context, out io.Writer) error {
 	if is, err := os.ReadFile(w.editorModule()); err != nil || !bytes.Equal(is, made) {
 		return errors.Join(err, fmt.Errorf("%s is not what its packages make: `scripts/workshop bundle-editor`", w.editorModule()))
 	}
-	return foreground(exec.CommandContext(ctx, w.packageProgram("tsc"), "-p", filepath.Join(w.root, windowScripts)), out)
+	return foreground(process.Command(ctx, cleanUp, w.packageProgram("tsc"), "-p", filepath.Join(w.root, windowScripts)), out)
 }
 
 // bundleEditorCommand is for a maintainer who has changed the list of names or a version.
@@ -107,7 +109,7 @@ func (w workshop) installPackages(ctx context.Context) (said []byte, err error) 
 	if err != nil {
 		return nil, err
 	}
-	install := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	install := process.Command(ctx, cleanUp, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	install.Dir = to
 	if said, err = install.CombinedOutput(); err != nil {
 		return said, err

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// usersClient is an HTTP client with the certificate of a user, as `scripts/workshop user` makes it.
+// usersClient is an HTTP client with the certificate of a user, as AddUser makes it.
 func usersClient(t *testing.T, c *Cluster, name string) *http.Client {
 	t.Helper()
 	path, err := c.AddUser(t.Context(), name)

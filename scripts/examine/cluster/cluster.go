@@ -51,27 +51,36 @@ type Cluster struct {
 	// WithLens makes users connect to the API server through the lens, when bin/ has that program.
 	WithLens bool
 
+	// Fixes are those of a cluster that lasts as long as one command, unless the caller sets its own.
+	Fixes Fixes
+
 	bin, state string
 	ports      map[string]int
 	report     func(format string, args ...any)
-	fix        fixes
 }
 
-// fixes are what a user can do about a damaged cluster, and about programs that do not start.
-type fixes struct{ cluster, programs string }
+// Fixes end the messages about a cluster. The program that uses this package knows the commands of its users.
+type Fixes struct {
+	// Missing is for a cluster that was not made, and Damaged for a cluster of which a part does not work.
+	Missing, Damaged string
+	// Remove is what ends a cluster, in the middle of a sentence.
+	Remove string
+	// User is for the damaged kubeconfig of a user, and Programs for programs that do not start.
+	User, Programs string
+}
 
-var (
-	fixesOfCheckout = fixes{"`make up` repairs the cluster; if it does not, `make down` and `make up` start from nothing",
-		"`scripts/workshop tools local`"}
-	// fixesOfHeld are about a cluster that lasts as long as one command.
-	fixesOfHeld = fixes{"run the command again: it starts a new cluster",
-		"KUBEBUILDER_ASSETS names a folder with programs for this machine"}
-)
+var fixesOfHeld = Fixes{
+	Missing:  "run the command again: it starts a new cluster",
+	Damaged:  "run the command again: it starts a new cluster",
+	Remove:   "the program that has started it",
+	User:     "add the user again",
+	Programs: "KUBEBUILDER_ASSETS names a folder with programs for this machine",
+}
 
 // New returns the local cluster whose files are in the folder state and whose programs are in bin. It reports each step
 // to report.
 func New(bin, state string, report func(format string, args ...any)) *Cluster {
-	return &Cluster{bin: bin, state: state, ports: map[string]int{}, report: report, fix: fixesOfCheckout}
+	return &Cluster{bin: bin, state: state, ports: map[string]int{}, report: report, Fixes: fixesOfHeld}
 }
 
 // Kubeconfig is the administrator's kubeconfig.
@@ -223,7 +232,7 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 		}
 		if starts[p.name]++; starts[p.name] > 2 {
 			err := fmt.Errorf("%s ended twice, its log %s ends with:\n%s\nfix: %s", p.name, c.logFile(p.name),
-				c.lastWords(p.name), c.fix.cluster)
+				c.lastWords(p.name), c.Fixes.Damaged)
 			return fatal{errors.Join(c.diskFull(), err)}
 		}
 		return c.start(p)

@@ -28,7 +28,7 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 		"KWOK_SERVER_ADDRESS": "0.0.0.0:1", "HTTPS_PROXY": "http://127.0.0.1:1", "KUBECONFIG": "/nowhere"} {
 		t.Setenv(name, value)
 	}
-	var pipe [2]int // as a lock of the command that runs `make up`: without O_CLOEXEC
+	var pipe [2]int // as a lock of the command that calls Up: without O_CLOEXEC
 	if err := errors.Join(syscall.Pipe(pipe[:]), syscall.SetNonblock(pipe[0], true)); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,8 @@ func TestErrorsNameTheThingAndTheFix(t *testing.T) {
 		t.Errorf("asking made %q", left)
 	}
 	empty := New(t.TempDir(), c.state, t.Logf)
-	if err := empty.Up(t.Context()); err == nil || !strings.Contains(err.Error(), "scripts/workshop tools") {
+	empty.Fixes.Programs, c.Fixes.Damaged = "compile the programs", "repair the cluster"
+	if err := empty.Up(t.Context()); err == nil || !strings.Contains(err.Error(), empty.Fixes.Programs) {
 		t.Errorf("up without programs: %v", err)
 	}
 	_, err := Hold(t.Context(), t.TempDir(), nil, nil) // as examine does, whose user has no workshop
@@ -326,7 +327,7 @@ func TestErrorsNameTheThingAndTheFix(t *testing.T) {
 	if err := os.WriteFile(c.portsFile(), []byte(`{"api`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Status(t.Context(), &out); err == nil || !strings.Contains(err.Error(), "`make up` repairs") {
+	if err := c.Status(t.Context(), &out); err == nil || !strings.Contains(err.Error(), c.Fixes.Damaged) {
 		t.Errorf("status of a damaged cluster: %v", err)
 	}
 	colon := New(bin, filepath.Join(t.TempDir(), "a:b"), t.Logf)

@@ -59,7 +59,7 @@ func HoldHere(ctx context.Context, bin string, apiServer, crds []string, stdin i
 		return err
 	}
 	c := New(bin, state, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
-	c.APIServer, c.Volatile, c.fix = apiServer, true, fixesOfHeld
+	c.APIServer, c.Volatile = apiServer, true
 	defer func() {
 		err = errors.Join(err, c.Down(context.WithoutCancel(ctx)), os.RemoveAll(state))
 	}()
@@ -129,7 +129,7 @@ func Hold(ctx context.Context, bin string, apiServer, crds []string) (*Held, err
 		return nil, fmt.Errorf("start a local cluster: %w\n%s", errors.Join(err, h.Release()), words)
 	}
 	h.Cluster = New(bin, h.State, func(string, ...any) {})
-	h.APIServer, h.Volatile, h.fix = apiServer, true, fixesOfHeld // Up may restart the API server
+	h.APIServer, h.Volatile = apiServer, true // Up may restart the API server
 	return h, nil
 }
 

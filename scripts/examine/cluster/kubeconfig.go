@@ -139,7 +139,7 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (s
 		return "", fmt.Errorf("user %s: the name of a group is empty", name)
 	}
 	if _, err := os.Stat(c.dir()); errors.Is(err, os.ErrNotExist) {
-		return "", ErrNoCluster
+		return "", c.noCluster()
 	}
 	release, err := c.lock(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (s
 func (c *Cluster) issueUser(path, name string, groups []string) error {
 	ca, err := readAuthority(filepath.Join(c.dir(), "pki"), "ca")
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, c.fix.cluster)
+		return fmt.Errorf("%w: %s", err, c.Fixes.Damaged)
 	}
 	cert, key, err := ca.Issue(pki.Subject{User: name, Groups: groups})
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Cluster) renewUser(path string) error {
 		pair, err = tls.X509KeyPair(old.Users[0].User.Certificate, old.Users[0].User.Key)
 	}
 	if err != nil {
-		c.report("%s is damaged (%v): `scripts/workshop user NAME` makes it anew", path, err)
+		c.report("%s is damaged (%v): %s", path, err, c.Fixes.User)
 		return nil
 	}
 	ca, err := readAuthority(filepath.Join(c.dir(), "pki"), "ca")

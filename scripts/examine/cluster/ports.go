@@ -17,13 +17,13 @@ func (c *Cluster) portsFile() string { return filepath.Join(c.dir(), "ports.json
 func (c *Cluster) readPorts() error {
 	data, err := os.ReadFile(c.portsFile())
 	if errors.Is(err, os.ErrNotExist) {
-		return ErrNoCluster
+		return c.noCluster()
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &c.ports)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is damaged (%w): %s", c.portsFile(), err, c.fix.cluster)
+		return fmt.Errorf("%s is damaged (%w): %s", c.portsFile(), err, c.Fixes.Damaged)
 	}
 	return nil
 }

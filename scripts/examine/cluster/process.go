@@ -60,7 +60,7 @@ func (c *Cluster) start(p component) error {
 	cmd.Env = []string{"HOME=" + c.dir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w (fix: %s)", p.name, err, c.fix.programs)
+		return fmt.Errorf("start %s: %w (fix: %s)", p.name, err, c.Fixes.Programs)
 	}
 	id, err := process.Of(cmd.Process.Pid)
 	if errors.Is(err, os.ErrProcessDone) {

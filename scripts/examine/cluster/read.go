@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 )
@@ -15,15 +16,15 @@ type Reader struct {
 }
 
 // ErrNoAnswer means that the cluster was made, but its API server does not answer.
-var ErrNoAnswer = errors.New("the API server does not answer: `make up` repairs it")
+var ErrNoAnswer = errors.New("the API server does not answer")
 
 // ErrLensEnded means that the process of the lens has ended.
-var ErrLensEnded = errors.New("the lens does not run, so programs do not reach the API server: `make up` repairs it")
+var ErrLensEnded = errors.New("the lens does not run, so programs do not reach the API server")
 
 // Reader returns a reader of the running cluster. The caller closes it.
 func (c *Cluster) Reader() (*Reader, error) {
-	if running, _ := c.Running(); running == 0 {
-		return nil, ErrNoCluster
+	if err := c.Started(); err != nil {
+		return nil, err
 	}
 	if err := c.readPorts(); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (r *Reader) Get(ctx context.Context, path string) ([]byte, error) {
 	var unreachable *url.Error
 	var answered responseError
 	if errors.As(err, &unreachable) || errors.As(err, &answered) && answered.code >= http.StatusInternalServerError {
-		return nil, ErrNoAnswer
+		return nil, fmt.Errorf("%w: %s", ErrNoAnswer, r.cluster.Fixes.Damaged)
 	}
 	return body, err
 }
@@ -50,7 +51,7 @@ func (r *Reader) Get(ctx context.Context, path string) ([]byte, error) {
 // Lens returns ErrLensEnded when the cluster has a lens that does not run.
 func (r *Reader) Lens() error {
 	if r.cluster.hasLens() && r.cluster.pid(Lens) == 0 {
-		return ErrLensEnded
+		return fmt.Errorf("%w: %s", ErrLensEnded, r.cluster.Fixes.Damaged)
 	}
 	return nil
 }

@@ -87,8 +87,8 @@ func (c *Cluster) Elsewhere() error {
 		}
 		if held || !r.IsGone() {
 			return fmt.Errorf("the local cluster in %s was started in another container or machine, %s (%s is process %d "+
-				"of %s there): use it or end it there with `make down`, or remove the folder when %s does not exist any more",
-				c.dir(), r.Host, name, r.PID, r.Namespace, r.Host)
+				"of %s there): use it or end it there with %s, or remove the folder when %s does not exist any more",
+				c.dir(), r.Host, name, r.PID, r.Namespace, c.Fixes.Remove, r.Host)
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func (c *Cluster) unknownHolder() error {
 		}
 		if _, ok := c.running(name); held && !ok {
 			return fmt.Errorf("%s is held by a process that is not visible here, as one of a container that shares the "+
-				"folder: use the local cluster or end it there with `make down`, or stop that container", c.pidFile(name))
+				"folder: use the local cluster or end it there with %s, or stop that container", c.pidFile(name), c.Fixes.Remove)
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func TestUpRepairs(t *testing.T) {
 	for what, fault := range faults {
 		t.Run(what, func(t *testing.T) {
 			fault.make(t, c)
-			c := New(bin, c.state, t.Logf) // like `make up`, this knows the files alone
+			c := New(bin, c.state, t.Logf) // like a later command, this knows the files alone
 			up(t, c)
 			mustBeWhole(t, c)
 			if out, there := kubectl(t, c.Kubeconfig(), "get", "configmap", "kept"); there == fault.losesData {
@@ -281,7 +281,7 @@ func TestDamagedData(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := c.Up(t.Context())
-	if err == nil || !strings.Contains(err.Error(), c.logFile("etcd")) || !strings.Contains(err.Error(), "`make down`") {
+	if err == nil || !strings.Contains(err.Error(), c.logFile("etcd")) || !strings.Contains(err.Error(), c.Fixes.Damaged) {
 		t.Errorf("etcd cannot read the data of a cluster that was in use, `up` says: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir(), "etcd", "member", "snap", "db")); err != nil {
@@ -329,7 +329,7 @@ func TestDownFindsTheProcessesOfARemovedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var output strings.Builder
-	if err := c.Status(t.Context(), &output); err == nil || !strings.Contains(err.Error(), "`make down`") {
+	if err := c.Status(t.Context(), &output); err == nil || !strings.Contains(err.Error(), c.Fixes.Remove) {
 		t.Errorf("status of %v without a folder: %v", before, err)
 	}
 	if err := c.Down(t.Context()); err != nil {

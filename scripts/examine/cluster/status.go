@@ -10,8 +10,18 @@ import (
 	"text/tabwriter"
 )
 
-// ErrNoCluster means that no local cluster was made in this checkout.
-var ErrNoCluster = errors.New("there is no local cluster here: `make up` makes one")
+// ErrNoCluster means that no local cluster was made in this folder.
+var ErrNoCluster = errors.New("there is no local cluster here")
+
+func (c *Cluster) noCluster() error { return fmt.Errorf("%w: %s", ErrNoCluster, c.Fixes.Missing) }
+
+// Started returns ErrNoCluster when no component runs.
+func (c *Cluster) Started() error {
+	if running, _ := c.Running(); running == 0 {
+		return c.noCluster()
+	}
+	return nil
+}
 
 // Running returns how many components of the cluster run, and how many components the cluster has.
 func (c *Cluster) Running() (running, all int) {
@@ -42,7 +52,7 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 	}
 	if strays := c.strays(); len(strays) > 0 {
 		return fmt.Errorf("%d processes belong to a cluster whose files were removed, process %d is one: "+
-			"`make down` ends them", len(strays), strays[0].PID)
+			"%s ends them", len(strays), strays[0].PID, c.Fixes.Remove)
 	}
 	if err := c.checkHolders(); err != nil {
 		return err
@@ -52,7 +62,7 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 	}
 	client, err := c.client()
 	if err != nil {
-		return fmt.Errorf("the certificates are damaged (%w): `make up` repairs the cluster", err)
+		return fmt.Errorf("the certificates are damaged (%w): %s", err, c.Fixes.Damaged)
 	}
 	broken := 0
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -86,8 +96,7 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 		fmt.Fprintf(w, "ledger      %s\n", c.Ledger())
 	}
 	if broken > 0 {
-		return fmt.Errorf("%d of %d components do not work: `make up` repairs the cluster, `make down` removes it",
-			broken, len(c.components()))
+		return fmt.Errorf("%d of %d components do not work: %s", broken, len(c.components()), c.Fixes.Damaged)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// A Judgement is the verdict of a check on a program whose loop is kept.
-type Judgement struct {
+// A KeptVerdict is the verdict of a check on a program whose loop is kept.
+type KeptVerdict struct {
 	Exercise string `json:"exercise"`
 	Passed   bool   `json:"passed"`
 	// Check is the first failed check, or the exercise's own check.
@@ -27,7 +27,7 @@ type Judgement struct {
 }
 
 // Kept is the folder with the loop of the last check of an exercise. Its file ledger.jsonl has the records, in the
-// order of their numbers; verdict.json has the Judgement.
+// order of their numbers; verdict.json has the KeptVerdict.
 type Kept string
 
 // KeptOf returns the folder of an exercise.
@@ -36,14 +36,14 @@ func KeptOf(checks, exercise string) Kept { return Kept(filepath.Join(checks, ex
 // Ledger returns the path of the file with the records.
 func (k Kept) Ledger() string { return filepath.Join(string(k), "ledger.jsonl") }
 
-func (k Kept) verdict() string { return filepath.Join(string(k), "verdict.json") }
+func (k Kept) verdictFile() string { return filepath.Join(string(k), "verdict.json") }
 
 // Write replaces the kept loop. While both files change, the folder has no verdict.
-func (k Kept) Write(records []Record, j Judgement) error {
+func (k Kept) Write(records []Record, j KeptVerdict) error {
 	if err := os.MkdirAll(string(k), 0o700); err != nil {
 		return err
 	}
-	if err := os.Remove(k.verdict()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(k.verdictFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	var lines bytes.Buffer
@@ -59,26 +59,26 @@ func (k Kept) Write(records []Record, j Judgement) error {
 	}
 	err = os.WriteFile(k.Ledger(), lines.Bytes(), 0o600)
 	if err == nil {
-		err = os.WriteFile(k.verdict(), append(verdict, '\n'), 0o600)
+		err = os.WriteFile(k.verdictFile(), append(verdict, '\n'), 0o600)
 	}
 	return err
 }
 
-// Judgement returns the verdict of the check. The error is os.ErrNotExist when no loop was kept.
-func (k Kept) Judgement() (j Judgement, err error) {
-	verdict, err := os.ReadFile(k.verdict())
+// Verdict returns the verdict of the check. The error is os.ErrNotExist when no loop was kept.
+func (k Kept) Verdict() (j KeptVerdict, err error) {
+	verdict, err := os.ReadFile(k.verdictFile())
 	if err == nil {
 		err = json.Unmarshal(verdict, &j)
 	}
 	if err != nil {
-		return j, fmt.Errorf("read %s: %w", k.verdict(), err)
+		return j, fmt.Errorf("read %s: %w", k.verdictFile(), err)
 	}
 	return j, nil
 }
 
 // Read returns the kept loop. The error is os.ErrNotExist when no loop was kept.
-func (k Kept) Read(ctx context.Context) (records []Record, j Judgement, err error) {
-	if j, err = k.Judgement(); err == nil {
+func (k Kept) Read(ctx context.Context) (records []Record, j KeptVerdict, err error) {
+	if j, err = k.Verdict(); err == nil {
 		records, err = All(ctx, k.Ledger())
 	}
 	return records, j, err

@@ -14,7 +14,7 @@ func TestWhatACheckKeepsIsReadInOrder(t *testing.T) {
 		t.Errorf("nothing was kept: %v", err)
 	}
 	for _, passed := range []bool{false, true} {
-		j := Judgement{Exercise: "04.3", Passed: passed, Check: "behaviour/05-deleted-configmap", Message: "it differs", At: 7}
+		j := KeptVerdict{Exercise: "04.3", Passed: passed, Check: "behaviour/05-deleted-configmap", Message: "it differs", At: 7}
 		if err := k.Write([]Record{{N: 7, Is: Event}, {N: 2, Is: Request}}, j); err != nil {
 			t.Fatal(err)
 		}

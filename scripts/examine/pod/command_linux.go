@@ -17,7 +17,7 @@ import (
 
 // commands are the programs that run beside the program of the pod for a short time, such as probes.
 type commands struct {
-	program Program
+	program Container
 
 	mu   sync.Mutex // held while a command starts, so that its end is not missed
 	ends map[int]chan syscall.WaitStatus

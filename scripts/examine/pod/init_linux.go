@@ -38,12 +38,12 @@ func init() {
 	}
 	describe, reports := os.NewFile(3, "description"), os.NewFile(4, "reports")
 	send := json.NewEncoder(reports)
-	end, err := serve(describe, os.NewFile(5, "network"), func(pid int) error { return send.Encode(report{PID: pid}) })
+	end, err := serve(describe, os.NewFile(5, "network"), func(pid int) error { return send.Encode(message{PID: pid}) })
 	if err != nil {
-		_ = send.Encode(report{Error: err.Error()})
+		_ = send.Encode(message{Error: err.Error()})
 		os.Exit(1)
 	}
-	_ = send.Encode(report{End: end})
+	_ = send.Encode(message{End: end})
 	os.Exit(0) // the kernel ends the others
 }
 

@@ -52,8 +52,8 @@ type Mount struct {
 	Writable bool `json:"writable,omitempty"`
 }
 
-// A Program is what runs in a pod. It sees its executable file at the path that the file has outside.
-type Program struct {
+// A Container is what runs in a pod. It sees its executable file at the path that the file has outside.
+type Container struct {
 	Path string `json:"path"`
 	// Args begins with the name of the program.
 	Args []string `json:"args"`

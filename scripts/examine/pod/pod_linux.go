@@ -21,22 +21,22 @@ import (
 
 // A description is what the first process of a pod reads.
 type description struct {
-	Pod     Pod     `json:"pod"`
-	Program Program `json:"program"`
+	Pod     Pod       `json:"pod"`
+	Program Container `json:"program"`
 	// File is the executable file of the program, without links in its path.
 	File string `json:"file"`
 }
 
-// A report is a message of the first process: the first has PID or Error, the second has End.
-type report struct {
+// A message is from the first process: the first has PID or Error, the second has End.
+type message struct {
 	// PID is the number of the program in the pod.
 	PID   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
 	End   *End   `json:"end,omitempty"`
 }
 
-// A Process is the first process of a pod. The caller sets its output, and starts it before Run.
-type Process struct {
+// An Init is the first process of a pod. The caller sets its output, and starts it before Run.
+type Init struct {
 	*exec.Cmd
 	what    description
 	ours    []*os.File // pipes: the description, the reports
@@ -49,7 +49,7 @@ var capabilities = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NE
 	unix.CAP_SETPCAP}
 
 // New prepares a pod. inner is the file of NewNetwork.
-func New(p Pod, program Program, inner *os.File) (*Process, error) {
+func New(p Pod, program Container, inner *os.File) (*Init, error) {
 	self, err := identity.Executable()
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func New(p Pod, program Program, inner *os.File) (*Process, error) {
 	for i, m := range p.Mounts {
 		p.Mounts[i].Source = resolved(m.Source)
 	}
-	return &Process{Cmd: cmd, what: description{p, program, resolved(program.Path)}, ours: []*os.File{describe, reports},
+	return &Init{Cmd: cmd, what: description{p, program, resolved(program.Path)}, ours: []*os.File{describe, reports},
 		theirs: []*os.File{read, write}, reports: json.NewDecoder(reports)}, nil
 }
 
@@ -87,7 +87,7 @@ func resolved(path string) string {
 }
 
 // Start starts the first process, which waits for Run.
-func (p *Process) Start() error {
+func (p *Init) Start() error {
 	err := p.Cmd.Start()
 	for _, file := range p.theirs {
 		_ = file.Close() // the end of the process must end the reports
@@ -100,8 +100,8 @@ func (p *Process) Start() error {
 }
 
 // Run starts the program, and returns its number outside the pod.
-func (p *Process) Run() (pid int, err error) {
-	var first report
+func (p *Init) Run() (pid int, err error) {
+	var first message
 	if err = json.NewEncoder(p.ours[0]).Encode(p.what); err == nil {
 		err = errors.Join(p.ours[0].Close(), p.reports.Decode(&first))
 	}
@@ -133,9 +133,9 @@ func outside(first, inner int) int {
 }
 
 // End returns how the program ended, when the first process is gone; nil when it was killed.
-func (p *Process) End() *End {
+func (p *Init) End() *End {
 	defer func() { _ = p.ours[1].Close() }()
-	var last report
+	var last message
 	if p.reports.Decode(&last) != nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func check() (err error) {
 	defer n.Close()
 	p, err := New(Pod{Name: name, Address: netip.MustParseAddr("10.0.0.2"), User: 65532,
 		Server: netip.MustParseAddrPort("10.0.0.1:443")},
-		Program{Path: self, Args: []string{checkName}, Env: []string{}, Dir: "/"}, inner)
+		Container{Path: self, Args: []string{checkName}, Env: []string{}, Dir: "/"}, inner)
 	if err != nil {
 		return errors.Join(err, inner.Close())
 	}

@@ -144,7 +144,7 @@ func wait() error {
 
 // A running is a program in a pod.
 type running struct {
-	*Process
+	*Init
 	pid     int
 	network *Network
 	server  net.Listener
@@ -176,7 +176,7 @@ func startAt(t *testing.T, path string, p Pod, program string, env ...string) *r
 	defer inner.Close()
 	env = append(env, "PROGRAM="+program, "KUBERNETES_SERVICE_HOST="+p.Server.Addr().String())
 	r := &running{network: n, output: new(bytes.Buffer)}
-	if r.Process, err = New(p, Program{Path: path, Args: []string{path}, Env: env, Dir: "/"}, inner); err != nil {
+	if r.Init, err = New(p, Container{Path: path, Args: []string{path}, Env: env, Dir: "/"}, inner); err != nil {
 		t.Fatal(err)
 	}
 	r.Stdout, r.Stderr = r.output, r.output
@@ -518,7 +518,7 @@ func TestAMountThatDoesNotExist(t *testing.T) {
 	defer inner.Close()
 	p := usual
 	p.Mounts = []Mount{{Source: "/no/such/file", Target: "/file"}}
-	r, err := New(p, Program{Path: "/bin/sh", Args: []string{"sh"}, Dir: "/"}, inner)
+	r, err := New(p, Container{Path: "/bin/sh", Args: []string{"sh"}, Dir: "/"}, inner)
 	if err == nil {
 		err = r.Start()
 	}

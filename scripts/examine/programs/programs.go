@@ -13,8 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/operator-workshop/scripts/examine/cluster"
+	"example.com/operator-workshop/scripts/examine/process"
 )
 
 var (
@@ -136,7 +138,7 @@ func compile(ctx context.Context, names []string, report func(format string, arg
 	}
 	for _, name := range names {
 		built := filepath.Join(module, name)
-		cmd := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-buildvcs=false", "-ldflags", VersionFlags(version()),
+		cmd := process.Command(ctx, time.Minute, "go", "build", "-mod=readonly", "-buildvcs=false", "-ldflags", VersionFlags(version()),
 			"-o", built, packages[name])
 		cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=", "GOARCH=")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -39,7 +39,7 @@ func init() {
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
 	if err := serve(control, reports); err != nil {
-		_ = json.NewEncoder(reports).Encode(report{Error: err.Error()})
+		_ = json.NewEncoder(reports).Encode(message{Error: err.Error()})
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -49,7 +49,7 @@ func init() {
 type family struct {
 	// root is the program, or the first process of its pod.
 	root int
-	pod  *pod.Process // nil outside a pod
+	pod  *pod.Init // nil outside a pod
 	// exited receives the Exit of the program.
 	exited chan Exit
 }
@@ -78,7 +78,7 @@ func serve(control, reports *os.File) error {
 	}
 	raisePriority()
 	send := json.NewEncoder(reports)
-	_ = send.Encode(report{PID: pid}) // a process that is gone needs no report
+	_ = send.Encode(message{PID: pid}) // a process that is gone needs no message
 	go f.reap()
 	asked := make(chan struct{})
 	go func() {
@@ -93,7 +93,7 @@ func serve(control, reports *os.File) error {
 		f.end(members)
 		exit = f.killed(limit)
 	}
-	_ = send.Encode(report{Exit: exit})
+	_ = send.Encode(message{Exit: exit})
 	f.end(nil)
 	return nil
 }
@@ -116,7 +116,7 @@ func (f *family) start(c Command) (pid int, err error) {
 func (f *family) startPod(c Command) (pid int, err error) {
 	network := os.NewFile(5, "network")
 	defer network.Close()
-	program := pod.Program{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir}
+	program := pod.Container{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir}
 	if f.pod, err = pod.New(*c.Pod, program, network); err != nil {
 		return 0, err
 	}

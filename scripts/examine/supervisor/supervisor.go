@@ -55,8 +55,8 @@ type Command struct {
 	Pod *pod.Pod `json:"pod,omitempty"`
 }
 
-// A Process is a started program, in a separate session and process group.
-type Process struct {
+// A Child is a started program, in a separate session and process group.
+type Child struct {
 	path    string
 	pid     int
 	control *os.File
@@ -92,16 +92,16 @@ func (e Exit) String() string {
 	return fmt.Sprintf("ended with code %d", e.Code)
 }
 
-// A report is a message of a supervisor: the first report has PID or Error, the second report has Exit. The end of the
-// pipe means that no process is left.
-type report struct {
+// A message is from a supervisor: the first has PID or Error, the second has Exit. The end of the pipe means that no
+// process is left.
+type message struct {
 	PID   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
 	Exit  *Exit  `json:"exit,omitempty"`
 }
 
 // Start starts a program.
-func Start(c Command) (*Process, error) {
+func Start(c Command) (*Child, error) {
 	self, err := identity.Executable()
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, theirs.Close(), control.Close())
 	}
-	p := &Process{path: c.Path, control: control, ended: make(chan struct{})}
+	p := &Child{path: c.Path, control: control, ended: make(chan struct{})}
 	if err := adopt(); err != nil {
 		return nil, errors.Join(err, theirs.Close(), control.Close(), reports.Close(), theirReports.Close())
 	}
@@ -136,7 +136,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), reports.Close())
 	}
-	var first report
+	var first message
 	from := json.NewDecoder(reports)
 	if err = json.NewEncoder(control).Encode(c); err == nil {
 		err = from.Decode(&first)
@@ -157,8 +157,8 @@ func Start(c Command) (*Process, error) {
 }
 
 // wait records how the program ends, and closes ended when every process that it had started is gone.
-func (p *Process) wait(from *json.Decoder, reports io.Closer) {
-	var last report
+func (p *Child) wait(from *json.Decoder, reports io.Closer) {
+	var last message
 	if err := from.Decode(&last); err != nil || last.Exit == nil {
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // the supervisor was killed: only the process group is left
 		last.Exit = &Exit{Code: -1, Signal: syscall.SIGKILL}
@@ -166,7 +166,7 @@ func (p *Process) wait(from *json.Decoder, reports io.Closer) {
 	p.exit = *last.Exit
 	p.exit.At = time.Now()
 	_ = from.Decode(&last) // the end of the pipe
-	_ = p.gone()           // the report has the result
+	_ = p.gone()           // the message has the result
 	p.close()
 	_ = reports.Close()
 	if p.network != nil {
@@ -176,7 +176,7 @@ func (p *Process) wait(from *json.Decoder, reports io.Closer) {
 }
 
 // gone waits for the supervisor, and ends what a supervisor that was killed has left.
-func (p *Process) gone() error {
+func (p *Child) gone() error {
 	err := p.cmd.Wait()
 	supervisors.remove(p.cmd.Process.Pid)
 	if err != nil {
@@ -186,19 +186,19 @@ func (p *Process) gone() error {
 }
 
 // close asks the supervisor to end everything.
-func (p *Process) close() { p.closing.Do(func() { _ = p.control.Close() }) }
+func (p *Child) close() { p.closing.Do(func() { _ = p.control.Close() }) }
 
 // PID returns the process number, which is also that of its group.
-func (p *Process) PID() int { return p.pid }
+func (p *Child) PID() int { return p.pid }
 
 // Network returns the way into the pod of the process; nil when it does not run in a pod.
-func (p *Process) Network() *pod.Network { return p.network }
+func (p *Child) Network() *pod.Network { return p.network }
 
 // Ended returns a channel that is closed when the process and every process that it had started are gone and reaped.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
+func (p *Child) Ended() <-chan struct{} { return p.ended }
 
 // Running reports whether the process exists. A paused process counts as running.
-func (p *Process) Running() bool {
+func (p *Child) Running() bool {
 	select {
 	case <-p.ended:
 		return false
@@ -210,16 +210,16 @@ func (p *Process) Running() bool {
 // Asleep reports whether every thread of the process and of its descendants waits for a timer or for input. A process that
 // waits for a processor, because the machine is busy, is not asleep. Asleep reports false on a system that does not show
 // the states of threads.
-func (p *Process) Asleep() bool { return p.Running() && asleep(p.pid) }
+func (p *Child) Asleep() bool { return p.Running() && asleep(p.pid) }
 
 // Exit waits for the end of the process and describes it.
-func (p *Process) Exit() Exit {
+func (p *Child) Exit() Exit {
 	<-p.ended
 	return p.exit
 }
 
 // Signal sends a signal to the process group. For a process that is gone it returns os.ErrProcessDone.
-func (p *Process) Signal(s syscall.Signal) error {
+func (p *Child) Signal(s syscall.Signal) error {
 	if !p.Running() {
 		return fmt.Errorf("signal %s: %w", p.path, os.ErrProcessDone)
 	}
@@ -235,7 +235,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 
 // Kill ends the process as a crash does, and returns when it and every process that it had started are gone. The Exit
 // of a process that has ended already does not change.
-func (p *Process) Kill() Exit {
+func (p *Child) Kill() Exit {
 	_ = p.Signal(syscall.SIGKILL)
 	p.close()
 	return p.Exit()
@@ -243,7 +243,7 @@ func (p *Process) Kill() Exit {
 
 // Terminate sends a signal, and SIGKILL after the grace period. Exit.Signal has the signal that ended the process when
 // it did not end by itself.
-func (p *Process) Terminate(s syscall.Signal, grace time.Duration) Exit {
+func (p *Child) Terminate(s syscall.Signal, grace time.Duration) Exit {
 	_ = p.Signal(s)
 	select {
 	case <-p.ended:

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,24 +10,20 @@ import (
 
 func TestBrief(t *testing.T) {
 	for name, test := range map[string]struct {
-		damage func(w *fixture)
-		want   []string
+		set  func(w *fixture)
+		want []string
 	}{
-		"a healthy machine": {func(*fixture) {}, []string{"ok linux/", " go1.26.8 ", " 8 GiB 107 GB free docker:yes"}},
-		"no Docker":         {func(w *fixture) { w.remove("docker") }, []string{"ok linux/", " docker:no"}},
+		"a healthy machine": {environment(), []string{"ok linux/", " go1.26.8 ", " 8 GiB 107 GB free docker:yes"}},
+		"no Docker":         {remove("docker"), []string{"ok linux/", " docker:no"}},
+		"a warning":         {script("docker", "exit 1"), []string{"warn linux/", " docker:no warn:docker"}},
 		"faults": {func(w *fixture) { w.remove("git"); w.script("docker", "exit 1") },
 			[]string{"FAIL linux/", " docker:no FAIL:git warn:docker"}},
-		"a warning": {func(w *fixture) { w.script("docker", "exit 1") },
-			[]string{"warn linux/", " docker:no warn:docker"}},
-		"nothing is known": {func(w *fixture) {
-			w.remove("go")
-			w.Disk = func(string) (uint64, error) { return 0, errors.New("no answer") }
-			w.Root = "/nowhere"
-		}, []string{"FAIL linux/", " go:none ", "? GiB ? GB free docker:yes FAIL:go warn:disk,memory"}},
+		"nothing is known": {func(w *fixture) { w.remove("go"); unreadable(w); noFiles(w) },
+			[]string{"FAIL linux/", " go:none ", "? GiB ? GB free docker:yes FAIL:go warn:disk,memory"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			test.damage(w)
+			test.set(w)
 			got := Brief(t.Context(), w.Machine, Run(t.Context(), w.Machine))
 			for _, want := range test.want {
 				if !strings.Contains(got, want) || strings.Contains(got, "\n") {
@@ -43,7 +38,7 @@ func TestBrief(t *testing.T) {
 func TestTeachingExplainsEachFault(t *testing.T) {
 	text := testkit.Read(t, filepath.Join("..", "..", "..", "TEACHING.md"))
 	for _, check := range checks {
-		if id := (Finding{Check: check.name}).ID(); !strings.Contains(text, "`"+id+"`") {
+		if id := (Diagnosis{Check: check.name}).ID(); !strings.Contains(text, "`"+id+"`") {
 			t.Errorf("TEACHING.md does not explain `%s`", id)
 		}
 	}

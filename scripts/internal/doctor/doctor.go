@@ -28,8 +28,8 @@ const (
 // String gives the word that Print puts in front of a finding.
 func (s Status) String() string { return [...]string{"n/a", "ok", "warn", "FAIL"}[s] }
 
-// Finding is the outcome of one check, free of credentials.
-type Finding struct {
+// Diagnosis is the outcome of one check, free of credentials.
+type Diagnosis struct {
 	// Check names the check in one word; stable, and the same in every outcome.
 	Check string
 	// The finding itself, in one sentence.
@@ -42,53 +42,39 @@ type Finding struct {
 }
 
 // ID is the name of the check as TEACHING.md explains it.
-func (f Finding) ID() string { return strings.ToLower(f.Check) }
+func (f Diagnosis) ID() string { return strings.ToLower(f.Check) }
 
 // limit bounds the time of one check: a Docker daemon that hangs would block it forever.
 const limit = 10 * time.Second
 
-// check is one row of the table that Run processes.
-type check struct {
-	name string
-	run  func(context.Context, Machine) Finding
-}
-
-// checks lists the checks of Run, in the order of its findings.
-var checks = []check{
-	{"Go", checkGo},
-	{"git", checkGit},
-	{"Lines", checkLines},
-	{"Variables", checkVariables},
-	{"Disk", checkDisk},
-	{"Memory", checkMemory},
-	{"Ports", checkPorts},
-	{"Proxies", checkProxies},
-	{"Docker", checkDocker},
-	{"inotify", checkInotify},
-}
-
 // Run runs every check and returns one finding for each check, in a fixed order.
-func Run(ctx context.Context, machine Machine) []Finding {
-	var findings []Finding
+func Run(ctx context.Context, machine Machine) []Diagnosis {
+	var findings []Diagnosis
 	for _, check := range checks {
-		findings = append(findings, runCheck(ctx, machine, check))
+		findings = append(findings, check.run(ctx, machine))
 	}
 	return findings
 }
 
-func runCheck(ctx context.Context, machine Machine, check check) Finding {
+func (c check) run(ctx context.Context, machine Machine) Diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	finding := check.run(ctx, machine)
-	finding.Check = check.name
+	finding := c.find(ctx, machine)
+	finding.Check = c.name
 	// The finding may quote a program, and is pasted into issues.
 	finding.What = urlUser.ReplaceAllString(finding.What, "//")
+	if finding.Status >= Warning && finding.Why == "" {
+		finding.Why = c.why
+	}
+	if finding.Status >= Warning && finding.Fix == "" {
+		finding.Fix = c.fix
+	}
 	return finding
 }
 
 // Worst returns the worst status among the findings: Failure before Warning before OK. NotApplicable counts as OK, and
 // so does an empty list.
-func Worst(findings []Finding) Status {
+func Worst(findings []Diagnosis) Status {
 	worst := OK
 	for _, finding := range findings {
 		worst = max(worst, finding.Status)
@@ -100,16 +86,6 @@ func Worst(findings []Finding) Status {
 // been escaped.
 var urlUser = regexp.MustCompile(`//[^\s"'|,]*@`)
 
-func okay(format string, arguments ...any) Finding {
-	return Finding{Status: OK, What: fmt.Sprintf(format, arguments...)}
-}
-
-// because completes a finding whose Why and Fix are the same for several reasons.
-func (f Finding) because(format string, arguments ...any) Finding {
-	f.What = fmt.Sprintf(format, arguments...)
-	return f
-}
-
-func notApplicable(format string, arguments ...any) Finding {
-	return Finding{Status: NotApplicable, What: fmt.Sprintf(format, arguments...)}
+func report(status Status, format string, arguments ...any) Diagnosis {
+	return Diagnosis{Status: status, What: fmt.Sprintf(format, arguments...)}
 }

@@ -1,11 +1,13 @@
 package doctor
 
 import (
-	"fmt"
+	"errors"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"example.com/operator-workshop/scripts/internal/testkit"
@@ -16,19 +18,21 @@ type fixture struct {
 	Machine
 	t   *testing.T
 	bin string // the only folder in PATH
-	// cache is the folder of Go's module cache.
+	// cache is the folder of Go's caches.
 	cache string
 }
-
-// Variables that a check, or the real go command, reads from the environment of the test.
-var variables = append([]string{"GOFLAGS", "GOWORK", "GOBIN", "GOOS", "GOARCH", "GOTOOLCHAIN", "no_proxy", "NO_PROXY"}, proxyVariables...)
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	w := &fixture{t: t, bin: t.TempDir(), cache: t.TempDir()}
-	for _, name := range variables {
+	for _, setting := range settings {
+		t.Setenv(setting.name, "")
+	}
+	for _, name := range append([]string{"no_proxy", "NO_PROXY"}, proxyVariables...) {
 		t.Setenv(name, "")
 	}
+	t.Setenv("GOMODCACHE", w.cache)
+	t.Setenv("GOCACHE", filepath.Join(w.cache, "not", "yet", "there"))
 	t.Setenv("PATH", w.bin)
 	w.Machine = Local(t.TempDir())
 	w.OS, w.Root, w.HealthPort = "linux", t.TempDir(), 0
@@ -39,15 +43,17 @@ func newFixture(t *testing.T) *fixture {
 	w.write("proc/sys/fs/inotify/max_user_watches", "524288\n")
 	w.script("git", `[ "$1" = --version ] && echo "git version 2.47.0" || echo "i/lf w/lf attr/ Makefile"`)
 	w.script("docker", `[ "$1" = info ] && echo 29.1.0 cgroup v2`)
-	w.goVersion("go version go1.26.8 linux/amd64")
+	w.script("go", `[ "$1" = version ] && echo go version go1.26.8 linux/amd64 && exit
+shift; for name; do eval "echo \"\$$name\""; done`)
 	return w
 }
 
+func (w *fixture) path(name string) string { return filepath.Join(w.Root, name) }
+
 // write makes a file below Root.
-func (w *fixture) write(path, content string) {
+func (w *fixture) write(name, content string) {
 	w.t.Helper()
-	path = w.file(path)
-	testkit.Write(w.t, path, content)
+	testkit.Write(w.t, w.path(name), content)
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
@@ -64,28 +70,77 @@ func (w *fixture) remove(name string) {
 	testkit.Must(w.t, os.Remove(filepath.Join(w.bin, name)))
 }
 
-// goVersion makes the go program print a version; its build cache is a folder that does not exist yet.
-func (w *fixture) goVersion(answer string) {
-	w.script("go", fmt.Sprintf(`[ "$1" = version ] && echo %s || printf '%%s\n%%s\n' %s %s`, quote(answer),
-		quote(filepath.Join(w.cache, "not", "yet", "there")), quote(w.cache)))
-}
-
-// fifo makes a named pipe without a writer: a program that reads it hangs.
-func (w *fixture) fifo() string {
-	w.t.Helper()
-	path := filepath.Join(w.t.TempDir(), "fifo")
-	testkit.Must(w.t, syscall.Mkfifo(path, 0o600))
-	return path
-}
-
-// finding runs one check as Run does.
-func (w *fixture) finding(name string) Finding {
-	w.t.Helper()
-	for _, check := range checks {
-		if check.name == name {
-			return runCheck(w.t.Context(), w.Machine, check)
+// environment sets variables, given as pairs of name and value.
+func environment(pairs ...string) func(*fixture) {
+	return func(w *fixture) {
+		for pair := range slices.Chunk(pairs, 2) {
+			w.t.Setenv(pair[0], pair[1])
 		}
 	}
-	w.t.Fatalf("there is no check %q", name)
-	return Finding{}
+}
+
+// file writes files below Root, given as pairs of path and content.
+func file(pairs ...string) func(*fixture) {
+	return func(w *fixture) {
+		for pair := range slices.Chunk(pairs, 2) {
+			w.write(pair[0], pair[1])
+		}
+	}
+}
+
+func remove(name string) func(*fixture) { return func(w *fixture) { w.remove(name) } }
+
+func script(name, body string) func(*fixture) { return func(w *fixture) { w.script(name, body) } }
+
+func goVersion(version string) func(*fixture) { return script("go", "echo go version "+version) }
+
+// setByGo asks the real go command about the settings of a file.
+func setByGo(settings string) func(*fixture) {
+	program, err := exec.LookPath("go")
+	return func(w *fixture) {
+		if err != nil {
+			w.t.Skip(err)
+		}
+		w.write("env", settings)
+		w.t.Setenv("GOENV", w.path("env"))
+		w.script("go", "exec "+quote(program)+` "$@"`)
+	}
+}
+
+// disk sets the free bytes at Go's caches and at the repository.
+func disk(caches, repository uint64) func(*fixture) {
+	return func(w *fixture) {
+		free := map[string]uint64{w.cache: caches, w.Repository: repository}
+		w.Disk = func(path string) (uint64, error) { return free[path], nil }
+	}
+}
+
+func unreadable(w *fixture) {
+	w.Disk = func(string) (uint64, error) { return 0, errors.New("input/output error") }
+}
+
+func mac(w *fixture) {
+	w.OS = "darwin"
+	w.script("sysctl", `[ "$*" = "-n hw.memsize" ] && echo 1073741824`)
+}
+
+func noFiles(w *fixture) { w.Root = w.t.TempDir() }
+
+// takePort listens on a port and makes it the health port.
+func takePort(w *fixture) {
+	w.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(w.t, err)
+	w.t.Cleanup(func() { listener.Close() })
+	w.HealthPort = listener.Addr().(*net.TCPAddr).Port
+}
+
+// named returns one row of the table.
+func named(t *testing.T, name string) check {
+	t.Helper()
+	at := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
+	if at < 0 {
+		t.Fatalf("there is no check %q", name)
+	}
+	return checks[at]
 }

@@ -58,7 +58,8 @@ func TestGitForWindowsConvertsNothing(t *testing.T) {
 // A clone of an earlier version keeps its converted files. Every target reports that, and the fix is run.
 func TestAConvertedCloneIsReportedAndFixed(t *testing.T) {
 	c := newCloned(t, "Makefile")
-	finding := checkLines(t.Context(), Local(c.dir))
+	lines := named(t, "Lines")
+	finding := lines.run(t.Context(), Local(c.dir))
 	if finding.Status != Failure || !strings.Contains(finding.What, "2 files have CRLF") {
 		t.Errorf("%+v", finding)
 	}
@@ -74,7 +75,7 @@ func TestAConvertedCloneIsReportedAndFixed(t *testing.T) {
 	if out, err := run.CombinedOutput(); err != nil || !c.isAsCommitted() {
 		t.Errorf("not fixed: %v\n%s", err, out)
 	}
-	if finding := checkLines(t.Context(), Local(c.dir)); finding.Status != OK {
+	if finding := lines.run(t.Context(), Local(c.dir)); finding.Status != OK {
 		t.Errorf("%+v", finding)
 	}
 	out, err := exec.Command("make", "-s", "-C", c.dir, "doctor").CombinedOutput()

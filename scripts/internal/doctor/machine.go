@@ -64,8 +64,3 @@ func diskFree(path string) (uint64, error) {
 	}
 	return stat.Bavail * uint64(stat.Bsize), nil
 }
-
-// file is a path under proc or sys.
-func (m Machine) file(elements ...string) string {
-	return filepath.Join(append([]string{m.Root}, elements...)...)
-}

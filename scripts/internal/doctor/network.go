@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,23 +14,21 @@ import (
 )
 
 // checkPorts opens the only port that has a fixed default.
-func checkPorts(_ context.Context, m Machine) Finding {
+func checkPorts(_ context.Context, m Machine) Diagnosis {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(m.HealthPort)))
-	switch {
-	case err == nil:
+	if err == nil {
 		listener.Close()
-		return okay("port %d of 127.0.0.1 is free", m.HealthPort)
-	case errors.Is(err, syscall.EADDRINUSE):
-		return Finding{Status: Warning, What: fmt.Sprintf("Port %d of 127.0.0.1 is in use.", m.HealthPort),
-			Why: "An operator answers health probes there by default, and ends when it cannot. A cluster picks " +
-				"free ports and is not affected.",
-			Fix: fmt.Sprintf("Find the program, and stop it:\nlsof -nP -iTCP:%d -sTCP:LISTEN\n"+
-				"or start the operator with another port (0 picks a free one):\n"+
-				"--health-probe-bind-address=127.0.0.1:0", m.HealthPort)}
+		return report(OK, "port %d of 127.0.0.1 is free", m.HealthPort)
 	}
-	return Finding{Status: Failure, What: fmt.Sprintf("No program may listen: %s.", oneLine(err.Error())),
-		Why: "etcd, kube-apiserver and every operator listen on 127.0.0.1.",
-		Fix: "Leave the sandbox that forbids it, or bring up the loopback interface:\nsudo ip link set lo up"}
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return report(Failure, "No program may listen: %s.", oneLine(err.Error()))
+	}
+	return Diagnosis{Status: Warning, What: fmt.Sprintf("Port %d of 127.0.0.1 is in use.", m.HealthPort),
+		Why: "An operator answers health probes there by default, and ends when it cannot. A cluster picks " +
+			"free ports and is not affected.",
+		Fix: fmt.Sprintf("Find the program, and stop it:\nlsof -nP -iTCP:%d -sTCP:LISTEN\n"+
+			"or start the operator with another port (0 picks a free one):\n"+
+			"--health-probe-bind-address=127.0.0.1:0", m.HealthPort)}
 }
 
 // The list has only variables that a client may use for a plain or an encrypted connection to 127.0.0.1.
@@ -37,7 +36,7 @@ var proxyVariables = []string{
 	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
 }
 
-func checkProxies(context.Context, Machine) Finding {
+func checkProxies(context.Context, Machine) Diagnosis {
 	var set []string
 	for _, name := range proxyVariables {
 		if os.Getenv(name) != "" {
@@ -45,21 +44,13 @@ func checkProxies(context.Context, Machine) Finding {
 		}
 	}
 	if len(set) == 0 {
-		return okay("none set")
+		return report(OK, "none set")
 	}
-	exceptions := os.Getenv("no_proxy")
-	if exceptions == "" {
-		exceptions = os.Getenv("NO_PROXY")
-	}
+	exceptions := cmp.Or(os.Getenv("no_proxy"), os.Getenv("NO_PROXY"))
 	if exceptsLoopback(exceptions) {
-		return okay("%s, not for 127.0.0.1", strings.Join(set, ", "))
+		return report(OK, "%s, not for 127.0.0.1", strings.Join(set, ", "))
 	}
-	return Finding{Status: Warning,
-		What: fmt.Sprintf("%s set, and NO_PROXY does not contain 127.0.0.1.", strings.Join(set, ", ")),
-		Why: "Programs written in Go, kubectl and the operators among them, never ask a proxy for 127.0.0.1. " +
-			"curl and other clients do: what a page fetches from 127.0.0.1 with curl goes to the proxy and " +
-			"fails. kind hands these variables to its nodes and adds the cluster's own networks itself.",
-		Fix: "export no_proxy=\"127.0.0.1,localhost,::1,${no_proxy:-$NO_PROXY}\"\nexport NO_PROXY=\"$no_proxy\""}
+	return report(Warning, "%s set, and NO_PROXY does not contain 127.0.0.1.", strings.Join(set, ", "))
 }
 
 // exceptsLoopback reports whether a NO_PROXY list excepts 127.0.0.1. The name localhost alone does not, because curl

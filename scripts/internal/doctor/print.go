@@ -17,7 +17,7 @@ var colours = map[Status]string{OK: "32", Warning: "33", Failure: "31", NotAppli
 
 // Print writes one line for each finding that needs no action, the fields What, Why and Fix of each other finding, and
 // a count at the end. With color, the status words have ANSI colours.
-func Print(w io.Writer, findings []Finding, color bool) error {
+func Print(w io.Writer, findings []Diagnosis, color bool) error {
 	longest := 0
 	for _, finding := range findings {
 		longest = max(longest, len(finding.Check))
@@ -44,7 +44,7 @@ func Print(w io.Writer, findings []Finding, color bool) error {
 
 // Brief returns one line about a machine and its findings, for an instructor who looks at many machines: whether the
 // machine is good enough, a description of it, and the IDs of the checks that need an action.
-func Brief(ctx context.Context, m Machine, findings []Finding) string {
+func Brief(ctx context.Context, m Machine, findings []Diagnosis) string {
 	found := map[Status][]string{}
 	memory, free, goes, docker := "? GiB", "? GB free", "go:none", "no"
 	for _, finding := range findings {
@@ -78,7 +78,7 @@ func wrap(out *strings.Builder, first string, indent int, text string) {
 	out.WriteString(first + strings.ReplaceAll(lines, "\n", "\n"+strings.Repeat(" ", indent)) + "\n")
 }
 
-func summary(findings []Finding) string {
+func summary(findings []Diagnosis) string {
 	count := map[Status]int{}
 	for _, finding := range findings {
 		count[finding.Status]++

@@ -24,7 +24,7 @@ func (c Course) solutionRun(e Exercise) loop.Kept {
 
 // RecordSolution runs the solution of an exercise in the check whose loop was kept last, and keeps the solution's loop.
 func (c Course) RecordSolution(ctx context.Context, e Exercise) error {
-	j, err := c.Kept(e).Judgement()
+	j, err := c.Kept(e).Verdict()
 	if errors.Is(err, os.ErrNotExist) || e.Solution == "" {
 		return fmt.Errorf("%w: `make check EX=%s` keeps that of an operator", ErrNoRun, e.ID)
 	} else if err != nil {
@@ -57,7 +57,7 @@ func (c Course) RecordSolution(ctx context.Context, e Exercise) error {
 
 // Compare compares the loop of the reader's last check with that of the solution in the same check. The error is ErrNoRun
 // until RecordSolution has kept the solution's loop.
-func (c Course) Compare(ctx context.Context, e Exercise) (compared loop.Comparison, mine, solution loop.Judgement, err error) {
+func (c Course) Compare(ctx context.Context, e Exercise) (compared loop.Comparison, mine, solution loop.KeptVerdict, err error) {
 	run, mine, err := c.Kept(e).Read(ctx)
 	other, solution, missing := c.solutionRun(e).Read(ctx)
 	if err = errors.Join(err, missing); errors.Is(err, os.ErrNotExist) || err == nil && mine.Check != solution.Check {
@@ -67,7 +67,7 @@ func (c Course) Compare(ctx context.Context, e Exercise) (compared loop.Comparis
 }
 
 // PrintComparison writes two runs, one below the other, and marks where they differ first.
-func PrintComparison(w io.Writer, c loop.Comparison, mine, solution loop.Judgement) error {
+func PrintComparison(w io.Writer, c loop.Comparison, mine, solution loop.KeptVerdict) error {
 	extra, missing := "the first difference: The solution's run lacks this.", "the first difference: Your run lacks this."
 	if mine.Passed {
 		extra, missing = "Only your run has this.", "Only the solution's run has this."

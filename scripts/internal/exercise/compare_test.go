@@ -24,11 +24,11 @@ func TestTwoRunsOfACheckAreCompared(t *testing.T) {
 		r.N, r.Facts, r.By.Name = 2, facts, "operator"
 		return []loop.Record{user, r}
 	}
-	testkit.Must(t, c.Kept(e).Write(run("a-1", loop.NoOwner), loop.Judgement{Exercise: "04.3", Check: "a", Namespace: "a-1", At: 2}))
+	testkit.Must(t, c.Kept(e).Write(run("a-1", loop.NoOwner), loop.KeptVerdict{Exercise: "04.3", Check: "a", Namespace: "a-1", At: 2}))
 	solution := loop.KeptOf(filepath.Join(c.Checks, "solutions"), "04.3")
 	for _, check := range []string{"", "b", "a"} {
 		if check != "" {
-			j := loop.Judgement{Exercise: "04.3", Passed: true, Check: check, Namespace: "a-2"}
+			j := loop.KeptVerdict{Exercise: "04.3", Passed: true, Check: check, Namespace: "a-2"}
 			testkit.Must(t, solution.Write(run("a-2", "generation 1", "owner: MyWeb web (controller)"), j))
 		}
 		compared, mine, theirs, err := c.Compare(t.Context(), e)

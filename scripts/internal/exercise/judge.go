@@ -20,6 +20,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/output"
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/examine/supervisor"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
@@ -115,13 +116,10 @@ func compileError(out, shown string, err error) error {
 	return fmt.Errorf("%w (%w):\n%s", errCompile, err, text)
 }
 
-// command is a program that gets SIGINT when ctx ends, with time to clean up. It has its own process group: Ctrl-C in a
-// terminal would reach it before ctx ends, and its end would look like an error of the reader's.
+// command is a program of the lab or of Go, with time to clean up when ctx ends.
 func (j Judge) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, j.Env, time.Minute
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd := process.Command(ctx, time.Minute, program, args...)
+	cmd.Dir, cmd.Env = dir, j.Env
 	return cmd
 }
 

@@ -50,7 +50,7 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Judgemen
 		return elsewhere || r.Name == ofEachNamespace || counts.End > 0 && r.N > counts.End
 	})
 	message, _, _ := strings.Cut(counts.Reason, "\n")
-	j := loop.Judgement{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: ended(message),
+	j := loop.KeptVerdict{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: ended(message),
 		At: lastOf(records, counts.At), Namespace: counts.Namespace}
 	if err := ways(c.Kept(e).Write(records, j)); err != nil {
 		return err
@@ -82,7 +82,7 @@ func lastOf(records []loop.Record, number int) (at int) {
 
 // PrintKept writes the kept loop of a check, and marks the moment at which the program differed. Next, when set, is
 // called before each line.
-func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func() error) error {
+func PrintKept(w io.Writer, records []loop.Record, j loop.KeptVerdict, next func() error) error {
 	p := loop.Printer{W: w, Namespace: j.Namespace}
 	fmt.Fprintf(w, "%s: %s, the last time\n", j.Exercise, map[bool]string{true: "passed", false: "failed"}[j.Passed])
 	outcome.Wrap(w, "", "what a user did, and what the program got and sent, in "+j.Check+":")
@@ -113,6 +113,6 @@ func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func()
 }
 
 // mark writes the difference.
-func mark(w io.Writer, j loop.Judgement) {
+func mark(w io.Writer, j loop.KeptVerdict) {
 	outcome.Wrap(w, ">>> ", "here it differed: "+j.Message)
 }

@@ -29,7 +29,7 @@ type session struct {
 // A job is a background block. It ends with the page, and so does every process that it has started. The other blocks
 // have no supervisor: processes that `make up` starts outlive its block.
 type job struct {
-	*supervisor.Process
+	*supervisor.Child
 	name   string
 	output *output.Buffer
 	shown  int64 // bytes of the output
@@ -153,7 +153,7 @@ func (s *session) background(ctx context.Context, b *Block) error {
 	cmd := s.command(b, false)
 	j := &job{name: b.Background, output: &output.Buffer{}}
 	var err error
-	j.Process, err = supervisor.Start(supervisor.Command{Path: cmd.Path, Args: cmd.Args[1:], Env: cmd.Env, Dir: cmd.Dir,
+	j.Child, err = supervisor.Start(supervisor.Command{Path: cmd.Path, Args: cmd.Args[1:], Env: cmd.Env, Dir: cmd.Dir,
 		Output: j.output})
 	if err != nil {
 		return err

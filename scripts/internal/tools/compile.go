@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/process"
 )
 
 // Warm downloads and compiles the packages that the code, the tests and the tools of a module need, into Go's build
@@ -149,13 +150,10 @@ func (b Builder) run(ctx context.Context, module string, args []string, stdout i
 		return err
 	}
 	defer os.RemoveAll(work)
-	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd := process.Command(ctx, 5*time.Second, "go", args...)
 	goos, arch := b.platform()
 	cmd.Dir, cmd.Env, cmd.Stdout = module, append(Env(), "GOOS="+goos, "GOARCH="+arch, "GOTMPDIR="+work), stdout
 	cmd.Env = append(cmd.Env, b.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = 5 * time.Second
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err

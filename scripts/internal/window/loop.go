@@ -22,7 +22,7 @@ const clusterSource = "cluster"
 
 // A LastCheck is the judgement that a check has left beside its ledger.
 type LastCheck struct {
-	loop.Judgement
+	loop.KeptVerdict
 	// Time is when the ledger was written.
 	Time time.Time `json:"time"`
 }
@@ -45,7 +45,7 @@ func (s *Server) lastChecks() (all []LastCheck) {
 	folders, _ := os.ReadDir(s.Course.Checks)
 	for _, folder := range folders {
 		kept := loop.KeptOf(s.Course.Checks, folder.Name())
-		j, err := kept.Judgement()
+		j, err := kept.Verdict()
 		if info, missing := os.Stat(kept.Ledger()); err == nil && missing == nil && j.Exercise == folder.Name() {
 			all = append(all, LastCheck{j, info.ModTime()})
 		}

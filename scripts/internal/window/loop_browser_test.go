@@ -299,7 +299,7 @@ func TestTheColumnOfAnEndedProgramGoes(t *testing.T) {
 
 func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 	f := start(t)
-	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it was made twice", At: 6}, 20)
+	f.writeCheck(t, loop.KeptVerdict{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it was made twice", At: 6}, 20)
 	ctx := f.browser(t)
 	replay := `//button[contains(text(), "step by step")]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(replay), chromedp.Click(replay))
@@ -312,7 +312,7 @@ func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 	do(t, ctx, chromedp.Reload())
 	says(t, ctx, ".loop select option:checked", "Last check of 04.1: failed")
 	says(t, ctx, now+" .mark", "it was made twice")
-	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Passed: true, Check: "05-deleted-configmap"}, 10)
+	f.writeCheck(t, loop.KeptVerdict{Exercise: "04.1", Passed: true, Check: "05-deleted-configmap"}, 10)
 	do(t, ctx, chromedp.Click("#tab-exercises"))
 	says(t, ctx, "#panel-exercises", "✓ passed 05-deleted-configmap")
 	do(t, ctx, chromedp.Click(replay))
@@ -350,7 +350,7 @@ func (f *fixture) writeReplay(t *testing.T) {
 		r := &records[i]
 		r.N, r.Time, r.Namespace, r.Name = i+1, begin.Add(time.Duration(i)*time.Second), "behaviour-05-6mgdx", "web"
 	}
-	testkit.Must(t, loop.KeptOf(f.Course.Checks, "04.1").Write(records, loop.Judgement{Exercise: "04.1",
+	testkit.Must(t, loop.KeptOf(f.Course.Checks, "04.1").Write(records, loop.KeptVerdict{Exercise: "04.1",
 		Check: "behaviour/05-deleted-configmap", Message: "it is not back", At: 5, Namespace: "behaviour-05-6mgdx"}))
 }
 
@@ -385,7 +385,7 @@ func TestAReplayShowsOneObject(t *testing.T) {
 			add(make(name))
 		}
 	}
-	testkit.Must(t, loop.KeptOf(f.Course.Checks, "04.1").Write(records, loop.Judgement{Exercise: "04.1", Check: "a", Message: "no", Namespace: "a"}))
+	testkit.Must(t, loop.KeptOf(f.Course.Checks, "04.1").Write(records, loop.KeptVerdict{Exercise: "04.1", Check: "a", Message: "no", Namespace: "a"}))
 	ctx := f.browser(t)
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.Click(`//button[contains(text(), "step by step")]`))
 	says(t, ctx, ".loop-status", "paused at 12 of 12")
@@ -506,7 +506,7 @@ func TestARunIsComparedWithTheSolution(t *testing.T) {
 	mine := loop.KeptOf(f.Course.Checks, "04.1")
 	records, j, err := mine.Read(t.Context())
 	testkit.Must(t, err)
-	testkit.Must(t, mine.Write(records[:5], loop.Judgement{Exercise: "04.1", Passed: true, Check: j.Check, Namespace: j.Namespace}))
+	testkit.Must(t, mine.Write(records[:5], loop.KeptVerdict{Exercise: "04.1", Passed: true, Check: j.Check, Namespace: j.Namespace}))
 	do(t, ctx, chromedp.EmulateViewport(2000, 700), chromedp.Click("#wide"), chromedp.Focus(".loop-lanes .arrows"), chromedp.KeyEvent("c"))
 	says(t, ctx, ".loop-comparison .verdict", "Both programs passed the check: this difference is not a mistake.")
 	says(t, ctx, ".loop-comparison .arrow:not(.bad) .mark", "Only the solution's run has this.")

@@ -45,7 +45,7 @@ func writeLedger(t *testing.T, path string, n int) {
 }
 
 // writeCheck leaves a ledger and a verdict as `make check` does.
-func (f *fixture) writeCheck(t *testing.T, j loop.Judgement, n int) {
+func (f *fixture) writeCheck(t *testing.T, j loop.KeptVerdict, n int) {
 	t.Helper()
 	kept := loop.KeptOf(f.Course.Checks, j.Exercise)
 	writeLedger(t, kept.Ledger(), n)
@@ -81,7 +81,7 @@ func (f *fixture) records(t *testing.T, source string, isLast func(feedMessage, 
 func TestTheLedgerOfACheckIsSentToItsEnd(t *testing.T) {
 	f := start(t)
 	f.enter(t)
-	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it did not come back", At: 6}, 400)
+	f.writeCheck(t, loop.KeptVerdict{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it did not come back", At: 6}, 400)
 	code, body := f.get(t, "http://"+f.host()+"/loop/sources")
 	if code != http.StatusOK || !strings.Contains(body, `"message":"it did not come back"`) || !strings.Contains(body, `"at":6`) {
 		t.Errorf("the sources are %d %s", code, body)
@@ -151,7 +151,7 @@ func TestACheckIsToldWithoutItsNamespace(t *testing.T) {
 	user.N, user.Is, user.Verb, user.Code, user.Effect, user.By.Name = 1, loop.Request, "patch", 200, "moved", loop.User
 	event.N, event.Is, event.Type, event.By.Name = 2, loop.Event, "MODIFIED", "work"
 	note := loop.Record{Is: loop.Note, N: 3, Namespace: "check-x7", Note: "the operator was stopped and started again"}
-	testkit.Must(t, kept.Write([]loop.Record{user, event, note}, loop.Judgement{Exercise: "04.1", Namespace: "check-x7"}))
+	testkit.Must(t, kept.Write([]loop.Record{user, event, note}, loop.KeptVerdict{Exercise: "04.1", Namespace: "check-x7"}))
 	all := f.records(t, "04.1", func(m feedMessage, _ []Arrow) bool { return m.End })
 	var got []string
 	for _, a := range all {

@@ -1,6 +1,5 @@
 // Command lens takes the place of the local cluster's API server for all clients, and records the traffic: the events
-// that each program receives, and the requests that it sends. `make up` starts it; `workshop freeze` makes it
-// withhold events.
+// that each program receives, and the requests that it sends. SIGUSR1 makes it withhold events, and SIGUSR2 ends that.
 package main
 
 import (

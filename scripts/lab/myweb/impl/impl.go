@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/process"
 	"example.com/operator-workshop/scripts/examine/strictyaml"
 )
 
@@ -195,7 +196,7 @@ func (i *Implementation) Overlay(dir string, replace map[string]string) error {
 func (i Implementation) compile(ctx context.Context, name, into, program string) error {
 	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", program}, i.BuildArgs,
 		[]string{name})
-	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd := process.Command(ctx, time.Minute, "go", args...)
 	cmd.Dir = i.Folder
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -trimpath", "GOWORK=off", "CGO_ENABLED=0", "GOTMPDIR="+into)
 	if out, err := cmd.CombinedOutput(); err != nil {

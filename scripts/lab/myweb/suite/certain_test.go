@@ -31,7 +31,7 @@ func program(t *testing.T, text string) *fixture.Process {
 	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
 	p := &fixture.Process{}
 	var err error
-	if p.Process, err = supervisor.Start(supervisor.Command{Path: path, Env: os.Environ(), Output: p}); err != nil {
+	if p.Child, err = supervisor.Start(supervisor.Command{Path: path, Env: os.Environ(), Output: p}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Kill() })
