@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -62,4 +64,74 @@ func titlesOfTheCode(t *testing.T) *regexp.Regexp {
 		}
 	}
 	return regexp.MustCompile(`^[a-z-]+/(recovers-from-)?(` + strings.Join(all, "|") + ")$")
+}
+
+// TestJudgementsOfTheGallery reads each judgement as the page describes it, with a line of the source or a public thread,
+// and compares the page's table with their number.
+func TestJudgementsOfTheGallery(t *testing.T) {
+	page, err := os.ReadFile("gallery/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("gallery/*/judged.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsOfTheGallery(t, string(page))
+	if len(files) != len(rows)-1 {
+		t.Errorf("the table has %d operators and a row for all, and the gallery has %d", len(rows)-1, len(files))
+	}
+	words := []string{"true", "choice", "false", "unknown"}
+	place := regexp.MustCompile(`[\w-]+\.\w+:\d+|https://`)
+	sum := make([]int, len(rows["all"]))
+	for _, file := range files {
+		b, err := ReadBaseline(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := map[string]int{}
+		for _, a := range b.Accepted {
+			word, reason, _ := strings.Cut(a.Reason, ": ")
+			judged[word]++
+			if !slices.Contains(words, word) || !place.MatchString(reason) {
+				t.Errorf("%s: %s needs one of %v, and a place as file.go:7 or https://…: %s", file, a.ID, words, a.Reason)
+			}
+		}
+		name := filepath.Base(filepath.Dir(file))
+		row := rows[name]
+		if len(row) != len(sum) {
+			t.Fatalf("the table has no complete row for %s: %v", name, row)
+		}
+		for i, word := range words {
+			if row[4+i] != judged[word] {
+				t.Errorf("%s has %d judgements %q, and the table has %d", file, judged[word], word, row[4+i])
+			}
+		}
+		if failed := row[1]; failed > len(b.Accepted) {
+			t.Errorf("%s has %d judgements, and %d findings failed", file, len(b.Accepted), failed)
+		}
+		for i := range sum {
+			sum[i] += row[i]
+		}
+	}
+	if !slices.Equal(sum, rows["all"]) {
+		t.Errorf("the columns sum up to %v, and the last row has %v", sum, rows["all"])
+	}
+}
+
+// rowsOfTheGallery are the numbers of the table by operator: passed, failed, late, skipped, true, choice, false, unknown.
+func rowsOfTheGallery(t *testing.T, page string) map[string][]int {
+	t.Helper()
+	rows := map[string][]int{}
+	row := regexp.MustCompile("(?m)^\\| `?([a-z-]+)`?[^|]*\\|[^|]*\\|[^|]*((?:\\| *\\d+ *){8})\\|")
+	for _, m := range row.FindAllStringSubmatch(page, -1) {
+		for _, number := range strings.Fields(strings.ReplaceAll(m[2], "|", " ")) {
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows[m[1]] = append(rows[m[1]], n)
+		}
+	}
+	return rows
 }

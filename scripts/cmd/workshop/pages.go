@@ -185,8 +185,9 @@ func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string)
 	return errors.Join(failed...)
 }
 
-// onlinePages is the folder whose pages need a network: kubebuilder asks for the modules of a new project.
-const onlinePages = "05-operator-sdk"
+// onlinePages are the folders whose pages need a network: kubebuilder asks for the modules of a new project, and the
+// recipe for CI takes the module of another project.
+var onlinePages = []string{"05-operator-sdk", "scripts/examine/ci"}
 
 // pageSteps returns the steps that check all pages: one for each folder, in its own network namespace, because programs
 // of different pages may listen on the same port. Where no namespace can be made, there is one step.
@@ -197,7 +198,7 @@ func (w workshop) pageSteps(ctx context.Context, paths []string) (steps []step) 
 	}
 	for _, group := range groupPages(w.root, paths) {
 		args := append([]string{offline, filepath.Join(w.bin(), "workshop"), "pages"}, group.paths...)
-		if group.folder == onlinePages {
+		if slices.Contains(onlinePages, group.folder) {
 			args = args[1:]
 		}
 		steps = append(steps, step{"pages of " + group.folder, func(ctx context.Context, out io.Writer) error {
@@ -222,8 +223,11 @@ type pageGroup struct {
 func groupPages(root string, paths []string) (groups []pageGroup) {
 	by := map[string][]string{}
 	for _, path := range paths {
-		folder, _, below := strings.Cut(strings.TrimPrefix(path, root+"/"), "/")
-		if !below {
+		name := strings.TrimPrefix(path, root+"/")
+		folder, _, below := strings.Cut(name, "/")
+		if online := filepath.Dir(name); slices.Contains(onlinePages, online) {
+			folder = online
+		} else if !below {
 			folder = "."
 		}
 		by[folder] = append(by[folder], path)

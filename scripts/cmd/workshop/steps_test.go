@@ -100,9 +100,9 @@ func TestASilentStepIsNamed(t *testing.T) {
 
 func TestPagesAreGroupedByFolder(t *testing.T) {
 	groups := groupPages("/root", []string{"/root/01/README.md", "/root/05/README.md", "/root/05/a/README.md",
-		"/root/README.md"})
+		"/root/README.md", "/root/scripts/examine/ci/README.md"})
 	if got := fmt.Sprint(groups); got != "[{05 [/root/05/README.md /root/05/a/README.md]} {. [/root/README.md]} "+
-		"{01 [/root/01/README.md]}]" {
+		"{01 [/root/01/README.md]} {scripts/examine/ci [/root/scripts/examine/ci/README.md]}]" {
 		t.Errorf("got %s", got)
 	}
 }
