@@ -115,11 +115,20 @@ func drift(r *run) error {
 	if r.lastVerdict() == Passed {
 		fights = append(fights, disturbance{"a client that falsifies the status has no endless fight", false, (*trial).falsified})
 	}
-	if c, ok := r.scaled(); ok {
+	var report Finding
+	c, ok := r.scaled()
+	if ok {
 		fights = append(fights, disturbance{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
-			func(t *trial) (Finding, error) { return t.isScaled(c) }})
+			func(t *trial) (f Finding, err error) {
+				f, report, err = t.isScaled(c)
+				return f, err
+			}})
 	}
-	return r.each("fights", fights)
+	err = r.each("fights", fights)
+	if err == nil && report.Verdict != "" {
+		r.add(fmt.Sprintf("a fight with an autoscaler on %s is reported", c), report)
+	}
+	return err
 }
 
 // byKind sorts the first child of each kind before the second child of any kind.

@@ -36,6 +36,8 @@ type reconciler struct {
 	made    map[string]bool           // the same of children that it has created
 	// restored counts changes of children by others.
 	restored map[string]int
+	calmed   map[string]time.Time        // when it restored a child that others change
+	printed  map[cache.ObjectName]string // the last error of a Greeting
 	statuses map[types.UID]statusWrites
 	sulking  atomic.Bool
 	visited  sync.Map // namespaces that are being deleted
@@ -346,6 +348,12 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 			return nil
 		}
 	}
+	if err == nil && gvr.Resource == "deployments" && (r.fault == persists || r.fault == complains) {
+		if time.Since(r.calmed[key]) < calm {
+			return errFight
+		}
+		r.calmed[key] = time.Now()
+	}
 	if err == nil && r.fault == replaces && !reflect.DeepEqual(have.GetLabels(), want.GetLabels()) {
 		labels, _ := json.Marshal(want.GetLabels())
 		patch := fmt.Appendf(nil, `[{"op":"replace","path":"/metadata/labels","value":%s}]`, labels)
@@ -368,7 +376,7 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	if apierrors.IsInvalid(err) && r.fault == remakes {
 		return errors.Join(err, r.client.Resource(gvr).Namespace(want.GetNamespace()).Delete(ctx, want.GetName(), metav1.DeleteOptions{}))
 	}
-	if err == nil && !contains(now.Object, stored(want).Object) {
+	if err == nil && !contains(now.Object, stored(want).Object) && (r.fault != seesPods || gvr.Resource == "deployments") {
 		err, r.changed[key] = errChanged, r.fault == once
 	}
 	return err
@@ -438,7 +446,7 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	}
 	if failed != nil && (r.fault == notes || r.fault == notesPart) {
 		r.note(ctx, greeting, failed.Error())
-	} else if failed != nil && r.fault != overlooks {
+	} else if failed != nil && !r.hides(greeting) {
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
 	if failed != nil && r.fault == vague {
