@@ -111,24 +111,7 @@ func drift(r *run) error {
 	if err != nil {
 		return err
 	}
-	var fights []disturbance
-	if r.lastVerdict() == Passed {
-		fights = append(fights, disturbance{"a client that falsifies the status has no endless fight", false, (*trial).falsified})
-	}
-	var report Finding
-	c, ok := r.scaled()
-	if ok {
-		fights = append(fights, disturbance{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
-			func(t *trial) (f Finding, err error) {
-				f, report, err = t.isScaled(c)
-				return f, err
-			}})
-	}
-	err = r.each("fights", fights)
-	if err == nil && report.Verdict != "" {
-		r.add(fmt.Sprintf("a fight with an autoscaler on %s is reported", c), report)
-	}
-	return err
+	return r.fights()
 }
 
 // byKind sorts the first child of each kind before the second child of any kind.

@@ -128,6 +128,28 @@ func (t *trial) fought(f fight) (Finding, error) {
 	return passed("%s", what), nil
 }
 
+// fights lets other clients fight with the operator, about the status only when it restores a removed status.
+func (r *run) fights() error {
+	var all []disturbance
+	if r.lastVerdict() == Passed {
+		all = append(all, disturbance{"a client that falsifies the status has no endless fight", false, (*trial).falsified})
+	}
+	var report Finding
+	c, ok := r.scaled()
+	if ok {
+		all = append(all, disturbance{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
+			func(t *trial) (f Finding, err error) {
+				f, report, err = t.isScaled(c)
+				return f, err
+			}})
+	}
+	err := r.each("fights", all)
+	if err == nil && report.Verdict != "" {
+		r.add(fmt.Sprintf("a fight with an autoscaler on %s is reported", c), report)
+	}
+	return err
+}
+
 // scaled is the first child of which the operator sets the replicas, and that an autoscaler can scale.
 func (r *run) scaled() (c child, ok bool) {
 	for _, c := range r.owns() {

@@ -245,6 +245,21 @@ var (
 	errFight     = fmt.Errorf("another client changes it again and again: %w", errPostponed)
 )
 
+// givesWay reports whether the fault lets a change by another client stay now, and returns an error when only for now.
+func (r *reconciler) givesWay(key string) (bool, error) {
+	switch r.fault {
+	case eases:
+		r.restored[key]++
+		return r.restored[key] > 3, nil
+	case persists, complains:
+		if time.Since(r.calmed[key]) < calm {
+			return true, errFight
+		}
+		r.calmed[key] = time.Now()
+	}
+	return false, nil
+}
+
 // hides reports whether the fault keeps the status of a Greeting from reporting an error.
 func (r *reconciler) hides(greeting *unstructured.Unstructured) bool {
 	return r.fault == overlooks || r.fault == persists || r.fault == seesCreation && greeting.GetGeneration() > 1

@@ -343,16 +343,10 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	case err == nil && r.fault != blind && r.fault != ticks && contains(have.Object, stored(want).Object):
 		return nil
 	}
-	if err == nil && r.fault == eases && gvr.Resource == "deployments" {
-		if r.restored[key]++; r.restored[key] > 3 {
-			return nil
+	if err == nil && gvr.Resource == "deployments" {
+		if gives, err := r.givesWay(key); gives {
+			return err
 		}
-	}
-	if err == nil && gvr.Resource == "deployments" && (r.fault == persists || r.fault == complains) {
-		if time.Since(r.calmed[key]) < calm {
-			return errFight
-		}
-		r.calmed[key] = time.Now()
 	}
 	if err == nil && r.fault == replaces && !reflect.DeepEqual(have.GetLabels(), want.GetLabels()) {
 		labels, _ := json.Marshal(want.GetLabels())
