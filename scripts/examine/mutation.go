@@ -169,7 +169,7 @@ func (t *trial) againstPolicy(c child, stop func(context.Context) error, without
 		return asIn(got, without, t.varying)
 	}
 	begin, back := time.Now(), "as undisturbed %.1f s after the policy was deleted"
-	if err = t.eventually(20*time.Second, isBack); err != nil {
+	if err = t.eventually(t.patience(), isBack); err != nil {
 		// No event reports that a policy is gone: an operator that does not poll may wait for the next event.
 		back = "as undisturbed after the next event about " + c.String() + ", %.1f s after the policy was deleted"
 		if err = t.touch(c); err == nil {
