@@ -204,8 +204,8 @@ func (t *trial) isScaled(c child) (endless, report Finding, err error) {
 	case !goesOn:
 		report = passed("it restored the replicas %d times, and then left them to the autoscaler", len(writes))
 	default:
-		report = failed("it restored the replicas %d times in the fight, and after it, and reports no other client: %s", len(writes),
-			where).with(lines(writes)...)
+		report = failed("it restored the replicas %d times in the fight, and after it, and reports no other client", len(writes)).
+			with(where).with(lines(writes)...)
 	}
 	return endless, report, t.ctx.Err()
 }
