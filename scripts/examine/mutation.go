@@ -172,8 +172,12 @@ func (t *trial) againstPolicy(c child, stop func(context.Context) error, without
 	if err = t.eventually(t.patience(), isBack); err != nil {
 		// No event reports that a policy is gone: an operator that does not poll may wait for the next event.
 		back = "as undisturbed after the next event about " + c.String() + ", %.1f s after the policy was deleted"
+		within := 20 * time.Second
+		if reported {
+			within = t.patience()
+		}
 		if err = t.touch(c); err == nil {
-			err = t.eventually(20*time.Second, isBack)
+			err = t.eventually(within, isBack)
 		}
 	}
 	if err != nil && reported {
