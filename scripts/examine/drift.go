@@ -111,15 +111,7 @@ func drift(r *run) error {
 	if err != nil {
 		return err
 	}
-	var fights []disturbance
-	if r.lastVerdict() == Passed {
-		fights = append(fights, disturbance{"a client that falsifies the status has no endless fight", false, (*trial).falsified})
-	}
-	if c, ok := r.scaled(); ok {
-		fights = append(fights, disturbance{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
-			func(t *trial) (Finding, error) { return t.isScaled(c) }})
-	}
-	return r.each("fights", fights)
+	return r.fights()
 }
 
 // byKind sorts the first child of each kind before the second child of any kind.

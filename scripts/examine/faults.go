@@ -21,6 +21,7 @@ type writeFault struct {
 	fast   bool
 	note   string // why others do not progress
 	verbs  []string
+	lasts  bool // nothing changes, except the number of tries
 }
 
 // waits describes Retry-After for operators with one worker.
@@ -32,14 +33,14 @@ const waits = " (client-go itself sends such a request again, up to 10 times, an
 var overObjects = []string{wire.Update, wire.Patch, wire.Apply}
 
 var writeFaults = []writeFault{
-	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, "", wire.Writes},
-	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, "", wire.Writes},
-	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits, wire.Writes},
-	{"a lost response", proxy.After, proxy.Drop(), true, "", wire.Writes},
-	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects},
-	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes},
-	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes},
-	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, "", wire.Writes},
+	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, "", wire.Writes, true},
+	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, "", wire.Writes, true},
+	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits, wire.Writes, false},
+	{"a lost response", proxy.After, proxy.Drop(), true, "", wire.Writes, false},
+	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects, false},
+	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes, true},
+	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes, false},
+	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, "", wire.Writes, false},
 }
 
 // A disturbance is one of the trials of an experiment; fast ones also run with FAST=1.
@@ -65,7 +66,7 @@ func apiFaults(r *run) error {
 			all = append(all, disturbance{p.name, p.fast, func(t *trial) (Finding, error) { return t.lags(p) }})
 		}
 	}
-	var logs []repeated // while writes failed
+	var logs []failureLog
 	for _, f := range writeFaults {
 		all = append(all, disturbance{f.name, f.fast, func(t *trial) (Finding, error) { return t.writesFail(f, &logs) }})
 	}
@@ -77,7 +78,11 @@ func apiFaults(r *run) error {
 	}
 	err := r.each("faults", all)
 	if err == nil && len(logs) > 0 {
-		r.add("its log stays short while writes fail", judgeLog(logs))
+		short, once := judgeLogs(logs)
+		r.add("its log stays short while writes fail", short)
+		if short.Verdict == Passed {
+			r.add("an error that stays is logged once", once)
+		}
 	}
 	return err
 }
@@ -194,10 +199,11 @@ func burstsOf(times []time.Time) (starts []time.Time, longest int) {
 }
 
 // writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.
-func (t *trial) writesFail(f writeFault, logs *[]repeated) (Finding, error) {
+func (t *trial) writesFail(f writeFault, logs *[]failureLog) (Finding, error) {
 	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
 		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: f.verbs, Except: ledger.Housekeeping}})
 	defer fault.Release()
+	printed := t.operator.Process().Printed()
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
@@ -219,7 +225,11 @@ func (t *trial) writesFail(f writeFault, logs *[]repeated) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	*logs = append(*logs, w.log)
+	l := failureLog{window: w.log}
+	if f.lasts {
+		l.whole = mostRepeated("", t.operator.Process().OutputSince(printed), t.namespace)
+	}
+	*logs = append(*logs, l)
 	fault.Release()
 	begin, mark = time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {

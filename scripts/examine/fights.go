@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -127,6 +128,28 @@ func (t *trial) fought(f fight) (Finding, error) {
 	return passed("%s", what), nil
 }
 
+// fights lets other clients fight with the operator, about the status only when it restores a removed status.
+func (r *run) fights() error {
+	var all []disturbance
+	if r.lastVerdict() == Passed {
+		all = append(all, disturbance{"a client that falsifies the status has no endless fight", false, (*trial).falsified})
+	}
+	var report Finding
+	c, ok := r.scaled()
+	if ok {
+		all = append(all, disturbance{fmt.Sprintf("an autoscaler on %s has no endless fight", c), false,
+			func(t *trial) (f Finding, err error) {
+				f, report, err = t.isScaled(c)
+				return f, err
+			}})
+	}
+	err := r.each("fights", all)
+	if err == nil && report.Verdict != "" {
+		r.add(fmt.Sprintf("a fight with an autoscaler on %s is reported", c), report)
+	}
+	return err
+}
+
 // scaled is the first child of which the operator sets the replicas, and that an autoscaler can scale.
 func (r *run) scaled() (c child, ok bool) {
 	for _, c := range r.owns() {
@@ -138,19 +161,70 @@ func (r *run) scaled() (c child, ok bool) {
 	return c, false
 }
 
-// isScaled scales a child again and again, as an autoscaler does that wants another number of replicas than the operator.
-func (t *trial) isScaled(c child) (Finding, error) {
+// isScaled scales a child again and again, as an autoscaler does that wants another number of replicas than the operator. The
+// second finding is about the report of a fight, if it has an end.
+func (t *trial) isScaled(c child) (endless, report Finding, err error) {
 	if err := t.idle(); err != nil {
-		return Finding{}, err
+		return endless, report, err
 	}
 	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
-		return Finding{}, err
+		return endless, report, err
 	}
+	at := path{{field: "spec"}, {field: "replicas"}}
+	_, was, _ := at.find(u.Object)
 	replicas, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas+1)
-	return t.fought(fight{"an autoscaler changed the replicas", 20, 500 * time.Millisecond, func() error {
+	reported, where := false, ""
+	look := func() {
+		if !reported {
+			reported, where = t.reportsFight()
+		}
+	}
+	mark, answers := t.fixture.Ledger.Mark(), ledger.Match{Resources: []string{ledgerName(c)}}
+	endless, err = t.fought(fight{"an autoscaler changed the replicas", 20, 500 * time.Millisecond, func() error {
+		look()
 		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "autoscaler"}, "scale")
 		return err
-	}, ledger.Match{Resources: []string{ledgerName(c)}}})
+	}, answers})
+	if err != nil || endless.Verdict != Passed {
+		return endless, report, err
+	}
+	writes := t.fixture.Ledger.Entries(t.mine(mark, wire.Writes...), answers)
+	goesOn := len(writes) > 1 && t.eventually(afterFight, func() error {
+		look()
+		if reported {
+			return nil
+		}
+		return t.has(c, at, was)
+	}) == nil
+	switch {
+	case reported:
+		report = passed("%s", where)
+	case !goesOn:
+		report = passed("it restored the replicas %d times, and then left them to the autoscaler", len(writes))
+	default:
+		report = failed("it restored the replicas %d times in the fight, and after it, and reports no other client", len(writes)).
+			with(where).with(lines(writes)...)
+	}
+	return endless, report, t.ctx.Err()
+}
+
+// fightWord matches the words of a status or an event that reports another client, or a difference from the desired state.
+var fightWord = regexp.MustCompile(`(?i)autoscaler|another|other client|manager|conflict|contend|fight|drift|overwr|revert|restor|` +
+	errorWord.String()[len("(?i)"):])
+
+// reportsFight looks in the sample's status, and in events about the sample, for a report about another client.
+func (t *trial) reportsFight() (found bool, where string) {
+	u, err := t.sample()
+	if err != nil {
+		return false, err.Error()
+	}
+	if line := t.newValue(u, fightWord); line != "" {
+		return true, "the status reports it (" + line + ")"
+	}
+	if message, err := t.newWarning(nil); err == nil && message != "" {
+		return true, "an event reports it (Warning: " + message + ")"
+	}
+	return false, "the status is " + text(u.Object["status"])
 }

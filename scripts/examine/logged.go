@@ -37,17 +37,34 @@ func mostRepeated(early, late, namespace string) (most repeated) {
 // careful as watched.hot: such tries come at most twice in the second half of a window, and each may be some tries at once.
 func (r repeated) tooOften() bool { return r.late > 8 && r.late*3 > r.early }
 
-// judgeLog makes a finding of the messages that were repeated most in some windows in which writes failed.
-func judgeLog(logs []repeated) Finding {
-	most := logs[0]
+// A failureLog is what the operator printed while writes failed. whole is from the creation of the sample on, of a failure that
+// let nothing change.
+type failureLog struct{ window, whole repeated }
+
+// mostLines is how often an operator may print a line about an error that stays: an event may come between.
+const mostLines = 2
+
+// judgeLogs makes findings of the messages that were repeated most while writes failed: whether they come without backoff, and
+// if not, whether they come more than once.
+func judgeLogs(logs []failureLog) (short, once Finding) {
+	worst, most := repeated{}, repeated{}
 	for _, l := range logs {
-		if l.tooOften() && !most.tooOften() || l.tooOften() == most.tooOften() && l.late > most.late {
-			most = l
+		w := l.window
+		if w.tooOften() && !worst.tooOften() || w.tooOften() == worst.tooOften() && w.late > worst.late {
+			worst = w
+		}
+		if l.whole.late > most.late {
+			most = l.whole
 		}
 	}
-	if most.tooOften() {
-		return failed("it printed a message %d times in %v, far more often than tries with exponential backoff", most.late,
-			window/2).with(shortened(most.line, 400))
+	if worst.tooOften() {
+		return failed("it printed a message %d times in %v, far more often than tries with exponential backoff", worst.late,
+			window/2).with(shortened(worst.line, 400)), once
 	}
-	return passed("at most %d lines with the same message about the sample in the second half of %v", most.late, window)
+	short = passed("at most %d lines with the same message about the sample in the second half of %v", worst.late, window)
+	if most.late > mostLines {
+		return short, failed("it logged the same line %d times, while nothing but the number of tries changed", most.late).
+			with(shortened(most.line, 400))
+	}
+	return short, passed("at most %d lines with the same message about the sample while its writes failed", most.late)
 }

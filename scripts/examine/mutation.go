@@ -1,13 +1,16 @@
 package examine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/examine/state"
@@ -21,30 +24,77 @@ type mutation struct {
 	value   any
 }
 
-// findMutation looks for a field that the operator sets and that may have a different value.
-func (r *run) findMutation() (m mutation, err error) {
+// policyChanges makes a policy change one field of a child of each kind, and keep a field that the sample changes.
+func (r *run) policyChanges() error {
+	const what = "policies that change a child"
+	if r.late() {
+		r.leftOut(what, 1, 1)
+		return nil
+	}
+	mutations, err := r.findMutations()
+	if err != nil {
+		return err
+	}
+	if len(mutations) == 0 {
+		r.add("a policy changes a field that it sets",
+			skipped("no field that it sets has another value that the API server accepts"))
+		return nil
+	}
+	all := []disturbance{{"a policy keeps a field that the sample changes", false, nil}}
+	if !r.target.Fast {
+		if all[0], err = r.policyKeeps(); err != nil {
+			return err
+		}
+	}
+	for n, m := range mutations {
+		d := disturbance{fmt.Sprintf("a policy changes %s of %s", m.path, m.child), n == 0,
+			func(t *trial) (Finding, error) { return t.mutated(m) }}
+		if n == 0 {
+			all = slices.Insert(all, 0, d)
+		} else {
+			all = append(all, d)
+		}
+	}
+	return r.each(what, all)
+}
+
+// findMutations looks for a field of a child of each kind that the operator sets and that may have a different value:
+// first an image, which policies change most often.
+func (r *run) findMutations() (all []mutation, err error) {
 	_, err = r.try(func(t *trial) (Finding, error) {
 		if err := t.serve(); err != nil {
 			return Finding{}, err
 		}
 		for _, c := range t.owns() {
-			for _, p := range byUse(t.fields[c]) {
-				pointer, _, other, err := t.change(c, p, metav1.PatchOptions{FieldManager: somebody,
-					DryRun: []string{metav1.DryRunAll}})
-				if err != nil {
-					return Finding{}, err
-				}
-				if pointer != "" && (m.pointer == "" || p.isImage() && !m.path.isImage()) {
-					m = mutation{c, p, pointer, other}
-				}
-				if pointer != "" {
-					break
-				}
+			m, err := t.mutationOf(c)
+			if err != nil {
+				return Finding{}, err
+			}
+			same := slices.IndexFunc(all, func(o mutation) bool { return ledgerName(o.child) == ledgerName(c) })
+			switch {
+			case m.pointer == "":
+			case same < 0:
+				all = append(all, m)
+			case m.path.isImage() && !all[same].path.isImage():
+				all[same] = m
 			}
 		}
 		return Finding{}, nil
 	})
-	return m, err
+	slices.SortStableFunc(all, func(a, b mutation) int { return imagesFirst(a.path, b.path) })
+	return all, err
+}
+
+// mutationOf is a mutation of a child. The pointer is empty when the API server accepts none.
+func (t *trial) mutationOf(c child) (m mutation, err error) {
+	for _, p := range byUse(t.fields[c]) {
+		pointer, _, other, err := t.change(c, p, metav1.PatchOptions{FieldManager: somebody,
+			DryRun: []string{metav1.DryRunAll}})
+		if err != nil || pointer != "" {
+			return mutation{c, p, pointer, other}, err
+		}
+	}
+	return m, nil
 }
 
 // isImage reports whether a field is an image, which policies change most often.
@@ -55,16 +105,19 @@ func byUse(fields []path) []path {
 	some := slices.DeleteFunc(slices.Clone(fields), func(p path) bool {
 		return strings.Contains(p.String(), "metadata") || strings.Contains(strings.ToLower(p.String()), "selector")
 	})
-	slices.SortStableFunc(some, func(a, b path) int {
-		switch {
-		case a.isImage() == b.isImage():
-			return 0
-		case a.isImage():
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(some, imagesFirst)
 	return some
+}
+
+// imagesFirst sorts images before other fields.
+func imagesFirst(a, b path) int {
+	switch {
+	case a.isImage() == b.isImage():
+		return 0
+	case a.isImage():
+		return -1
+	}
+	return 1
 }
 
 // mutated creates the sample while a policy changes a field, observes the operator, and then removes the policy.
@@ -90,27 +143,48 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	if err := t.eventually(20*time.Second, there); err != nil {
 		return skipped("%v", err), nil
 	}
+	return t.againstPolicy(m.child, stop, t.state, nil)
+}
+
+// againstPolicy observes the operator while a policy changes a child, and then removes the policy. The operator must report
+// the change, also by events besides the earlier warnings, and then reach the state that it reaches without the policy.
+func (t *trial) againstPolicy(c child, stop func(context.Context) error, without state.State,
+	warnings map[string]int32) (Finding, error) {
 	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where, missing := t.reacts(m.child, t.noticed)
+	if err := t.quiet(restFor); err != nil && !errors.Is(err, errRestless) { // a status during a rollout is no report
+		return Finding{}, err
+	}
+	reported, where, missing := t.reacts(c, func() (bool, string) { return t.noticed(without, warnings) })
 	if err := stop(t.ctx); err != nil {
 		return Finding{}, err
 	}
+	isBack := func() error {
+		got, err := t.observe()
+		if err != nil {
+			return err
+		}
+		return asIn(got, without, t.varying)
+	}
 	begin, back := time.Now(), "as undisturbed %.1f s after the policy was deleted"
-	if err = t.eventually(20*time.Second, t.asUndisturbed); err != nil {
+	if err = t.eventually(t.patience(), isBack); err != nil {
 		// No event reports that a policy is gone: an operator that does not poll may wait for the next event.
-		back = "as undisturbed after the next event about " + m.child.String() + ", %.1f s after the policy was deleted"
-		if err = t.touch(m.child); err == nil {
-			err = t.eventually(20*time.Second, t.asUndisturbed)
+		back = "as undisturbed after the next event about " + c.String() + ", %.1f s after the policy was deleted"
+		within := 20 * time.Second
+		if reported {
+			within = t.patience()
+		}
+		if err = t.touch(c); err == nil {
+			err = t.eventually(within, isBack)
 		}
 	}
 	if err != nil && reported {
 		// Its status reported that a user must act, and deleting the child works for each operator.
-		back = "as undisturbed after " + m.child.String() + " was deleted, %.1f s after the policy was"
-		if err = t.at(m.child).Delete(t.ctx, m.child.Name, metav1.DeleteOptions{}); err == nil {
-			err = t.eventually(20*time.Second, t.asUndisturbed)
+		back = "as undisturbed after " + c.String() + " was deleted, %.1f s after the policy was"
+		if err = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err == nil {
+			err = t.eventually(20*time.Second, isBack)
 		}
 	}
 	if err != nil {
@@ -132,17 +206,32 @@ func (t *trial) touch(c child) error {
 	return nil
 }
 
-// noticed reports whether the status differs from that of an undisturbed run.
-func (t *trial) noticed() (found bool, where string) {
+// noticed reports whether the status differs from that of a state, or is of an earlier generation, or a new event warns.
+func (t *trial) noticed(without state.State, warnings map[string]int32) (found bool, where string) {
 	now, err := t.observe()
 	if err != nil {
 		return true, "a child is missing"
 	}
-	status := t.own().String() + ".status"
-	for _, line := range state.Differences(now, t.state, t.varying) {
-		if strings.HasPrefix(line, status) {
-			return true, "the status reports it (" + line + ")"
-		}
+	if lines := state.Differences(t.statusIn(now), t.statusIn(without), t.varying); len(lines) > 0 {
+		return true, "the status reports it (" + lines[0] + ")"
 	}
-	return false, "the status is that of an undisturbed run"
+	u, err := t.sample()
+	if err != nil {
+		return true, err.Error()
+	}
+	observed, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	if ok && observed < u.GetGeneration() {
+		return true, fmt.Sprintf("the status is that of generation %d, not %d", observed, u.GetGeneration())
+	}
+	if message, err := t.newWarning(warnings); err == nil && message != "" {
+		return true, "an event reports it (Warning: " + message + ")"
+	}
+	return false, "the status is that of a run without the policy"
+}
+
+// statusIn is the part of a state that is the status of the sample.
+func (t *trial) statusIn(all state.State) state.State {
+	status := maps.Clone(all)
+	maps.DeleteFunc(status, func(path, _ string) bool { return !strings.HasPrefix(path, t.own().String()+".status") })
+	return status
 }

@@ -925,4 +925,29 @@ func TestMostRepeated(t *testing.T) {
 			}
 		}
 	}
+	retries := failureLog{repeated{"retry", 9, 2}, repeated{"retry", 0, 11}} // with backoff
+	for name, test := range map[string]struct {
+		logs        []failureLog
+		short, once Verdict
+	}{
+		"one line for each try":    {[]failureLog{{}, retries}, Passed, Failed},
+		"one line, and one later":  {[]failureLog{{repeated{"one", 1, 0}, repeated{"one", 0, 2}}}, Passed, Passed},
+		"many lines in one window": {[]failureLog{retries, {window: most}}, Failed, ""},
+	} {
+		if short, once := judgeLogs(test.logs); short.Verdict != test.short || once.Verdict != test.once {
+			t.Errorf("%s: %+v, %+v", name, short, once)
+		}
+	}
+}
+
+// TestFightWords has texts of a status that report another client, and those of a usual rollout.
+func TestFightWords(t *testing.T) {
+	for text, want := range map[string]bool{
+		"FieldConflict": true, "autoscaler sets spec.replicas again and again": true, "Another client edits the Deployment": true,
+		"MinimumReplicasUnavailable": false, "2 of 3 replicas are ready": false, "the Deployment is progressing": false,
+	} {
+		if fightWord.MatchString(text) != want {
+			t.Errorf("%q is a report of another client: %v", text, !want)
+		}
+	}
 }

@@ -325,6 +325,18 @@ func (t *trial) warnings() (map[string]int32, error) {
 	return all, nil
 }
 
+// newWarning is the message of an event of type Warning about the sample that came since some warnings; empty when there is
+// none.
+func (t *trial) newWarning(before map[string]int32) (message string, err error) {
+	after, err := t.warnings()
+	for _, message := range slices.Sorted(maps.Keys(after)) {
+		if after[message] > before[message] {
+			return shortened(firstLine(message), 200), nil
+		}
+	}
+	return "", err
+}
+
 // reached are the places outside its own part of the sample that a change reached, or the warning that refuses the change. The first
 // state comes from this trial, so that it also shows a port that the cluster chose before.
 func (t *trial) reached(v variation, first state.State, warnings map[string]int32) (places []string, err error) {
@@ -345,14 +357,12 @@ func (t *trial) reached(v variation, first state.State, warnings map[string]int3
 		if len(places) > 0 {
 			return nil
 		}
-		after, err := t.warnings()
+		message, err := t.newWarning(warnings)
 		if err != nil {
 			return err
 		}
-		for message, n := range after {
-			if n > warnings[message] {
-				places = append(places, "an event (Warning: "+shortened(firstLine(message), 200)+")")
-			}
+		if message != "" {
+			places = append(places, "an event (Warning: "+message+")")
 		}
 		if len(places) == 0 {
 			return errNothing

@@ -240,7 +240,30 @@ type statusWrites struct {
 // calm is the pause of an operator that calms down between two writes of the status of a Greeting.
 const calm = 2 * time.Second
 
-var errPostponed = errors.New("the status is written later")
+var (
+	errPostponed = errors.New("the write follows later")
+	errFight     = fmt.Errorf("another client changes it again and again: %w", errPostponed)
+)
+
+// givesWay reports whether the fault lets a change by another client stay now, and returns an error when only for now.
+func (r *reconciler) givesWay(key string) (bool, error) {
+	switch r.fault {
+	case eases:
+		r.restored[key]++
+		return r.restored[key] > 3, nil
+	case persists, complains:
+		if time.Since(r.calmed[key]) < calm {
+			return true, errFight
+		}
+		r.calmed[key] = time.Now()
+	}
+	return false, nil
+}
+
+// hides reports whether the fault keeps the status of a Greeting from reporting an error.
+func (r *reconciler) hides(greeting *unstructured.Unstructured) bool {
+	return r.fault == overlooks || r.fault == persists || r.fault == seesCreation && greeting.GetGeneration() > 1
+}
 
 // mayWriteStatus reports whether the fault allows a write of the status of a Greeting, and counts it.
 func (r *reconciler) mayWriteStatus(greeting types.UID) (bool, error) {
@@ -253,6 +276,15 @@ func (r *reconciler) mayWriteStatus(greeting types.UID) (bool, error) {
 	}
 	r.statuses[greeting] = statusWrites{w.count + 1, time.Now()}
 	return true, nil
+}
+
+// print prints an error, unless it is the last one of a Greeting.
+func (r *reconciler) print(name cache.ObjectName, err error) {
+	each := slices.Contains([]string{repeats, failsOn, failsRarely}, r.fault)
+	if each || r.printed[name] != err.Error() {
+		fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
+	}
+	r.printed[name] = err.Error()
 }
 
 // nag prints an error again and again.

@@ -115,6 +115,10 @@ const (
 	nags            = "nags"             // it prints an error ten times a second for some seconds
 	strips          = "strips"           // it replaces a whole Deployment of which a field has changed
 	tires           = "tires"            // it writes the status of a Greeting 12 times, and then never again
+	repeats         = "repeats"          // it prints an error at each try, and not only when the error changes
+	persists        = "persists"         // it restores the replicas of a Deployment at most once in 2 s, and reports nothing
+	seesPods        = "sees-pods"        // of what a policy changed, it reports only a Deployment
+	seesCreation    = "sees-creation"    // it reports an error only until the spec of the Greeting changes
 
 	// Habits that are not faults and must not be reported as faults.
 	big         = "big"          // its pods need 4 CPUs and 8Gi each, which no usual node has for many of them
@@ -130,6 +134,7 @@ const (
 	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
 	throttled   = "throttled"    // its client sends 5 requests a second
 	crawls      = "crawls"       // its client sends 1 request a second
+	complains   = "complains"    // as persists, and the status reports it
 	eases       = "eases"        // it restores the replicas of a Deployment three times, and then leaves them
 	remakes     = "remakes"      // it deletes a child that the API server does not let it change, and makes it again
 	renames     = "renames"      // its ConfigMap gets another name when the first one is taken
@@ -302,6 +307,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()),
 		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{}, made: map[string]bool{}, restored: map[string]int{}, statuses: map[types.UID]statusWrites{},
+		printed: map[cache.ObjectName]string{}, calmed: map[string]time.Time{},
 		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {
@@ -380,7 +386,7 @@ func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimiting
 			queue.AddAfter(name, calm)
 		} else if err != nil {
 			failures.Add(1)
-			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
+			r.print(name, err)
 			if r.fault == nags {
 				go nag(name, err)
 			}
@@ -393,6 +399,7 @@ func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimiting
 				queue.AddRateLimited(name)
 			}
 		} else {
+			delete(r.printed, name)
 			queue.Forget(name)
 		}
 		queue.Done(name)

@@ -36,6 +36,8 @@ type reconciler struct {
 	made    map[string]bool           // the same of children that it has created
 	// restored counts changes of children by others.
 	restored map[string]int
+	calmed   map[string]time.Time        // when it restored a child that others change
+	printed  map[cache.ObjectName]string // the last error of a Greeting
 	statuses map[types.UID]statusWrites
 	sulking  atomic.Bool
 	visited  sync.Map // namespaces that are being deleted
@@ -341,9 +343,9 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	case err == nil && r.fault != blind && r.fault != ticks && contains(have.Object, stored(want).Object):
 		return nil
 	}
-	if err == nil && r.fault == eases && gvr.Resource == "deployments" {
-		if r.restored[key]++; r.restored[key] > 3 {
-			return nil
+	if err == nil && gvr.Resource == "deployments" {
+		if gives, err := r.givesWay(key); gives {
+			return err
 		}
 	}
 	if err == nil && r.fault == replaces && !reflect.DeepEqual(have.GetLabels(), want.GetLabels()) {
@@ -368,7 +370,7 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	if apierrors.IsInvalid(err) && r.fault == remakes {
 		return errors.Join(err, r.client.Resource(gvr).Namespace(want.GetNamespace()).Delete(ctx, want.GetName(), metav1.DeleteOptions{}))
 	}
-	if err == nil && !contains(now.Object, stored(want).Object) {
+	if err == nil && !contains(now.Object, stored(want).Object) && (r.fault != seesPods || gvr.Resource == "deployments") {
 		err, r.changed[key] = errChanged, r.fault == once
 	}
 	return err
@@ -438,7 +440,7 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	}
 	if failed != nil && (r.fault == notes || r.fault == notesPart) {
 		r.note(ctx, greeting, failed.Error())
-	} else if failed != nil && r.fault != overlooks {
+	} else if failed != nil && !r.hides(greeting) {
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
 	if failed != nil && r.fault == vague {

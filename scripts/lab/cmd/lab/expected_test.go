@@ -39,24 +39,32 @@ func TestExpectedFailuresAreChecks(t *testing.T) {
 	}
 }
 
-// TestThePageNamesEachExpectedFailure checks the page of chapter 03, which describes the user-visible effect of each
-// fault that its operator does not survive.
-func TestThePageNamesEachExpectedFailure(t *testing.T) {
+// TestThePagesNameEachExpectedFailure checks the page of chapter 03, which describes the user-visible effect of each fault that
+// its operator does not survive, and the page with the accepted findings of examine for each of these faults.
+func TestThePagesNameEachExpectedFailure(t *testing.T) {
 	root, err := impl.Here()
 	must(t, err)
 	chosen, err := impl.Choose(root, "03")
 	must(t, err)
-	page, err := os.ReadFile(filepath.Join(chosen[0].Folder, "internal", "README.md"))
+	folder := filepath.Join(root, "scripts", "lab", "examine")
+	baseline, err := os.ReadFile(filepath.Join(folder, "03-baseline.yaml"))
 	must(t, err)
-	_, table, _ := strings.Cut(string(page), "| fault, by the name of its check |")
-	named := regexp.MustCompile("`(fault/[^`]+)`").FindAllStringSubmatch(table, -1)
-	var ids []string
-	for _, match := range named {
-		ids = append(ids, match[1])
-	}
-	slices.Sort(ids)
-	if !slices.Equal(ids, slices.Sorted(slices.Values(chosen[0].Fails))) {
-		t.Errorf("the page names %q, operators.yaml lists %q", ids, chosen[0].Fails)
+	for _, file := range []string{filepath.Join(chosen[0].Folder, "internal", "README.md"), filepath.Join(folder, "README.md")} {
+		page, err := os.ReadFile(file)
+		must(t, err)
+		_, table, _ := strings.Cut(string(page), "\n| fault")
+		var faults []string
+		for _, match := range regexp.MustCompile("`([a-z]+/[^`]+)`").FindAllStringSubmatch(table, -1) {
+			if strings.HasPrefix(match[1], "fault/") {
+				faults = append(faults, match[1])
+			} else if !strings.Contains(string(baseline), "- id: "+match[1]+"\n") {
+				t.Errorf("%s names %s, which 03-baseline.yaml does not accept", file, match[1])
+			}
+		}
+		slices.Sort(faults)
+		if !slices.Equal(faults, slices.Sorted(slices.Values(chosen[0].Fails))) {
+			t.Errorf("%s names %q, operators.yaml lists %q", file, faults, chosen[0].Fails)
+		}
 	}
 }
 

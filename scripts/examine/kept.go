@@ -1,0 +1,134 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/examine/ledger"
+	"example.com/operator-workshop/scripts/examine/state"
+	"example.com/operator-workshop/scripts/examine/wire"
+)
+
+// An edit is a change of the sample that reaches a field of a child; state is the end state with the change.
+type edit struct {
+	variation variation
+	child     child
+	path      path
+	state     state.State
+}
+
+// mostEdits is how many changes of the sample are tried until one reaches a field.
+const mostEdits = 4
+
+// policyKeeps is the trial in which a policy keeps a field of a child as it was while the sample changes.
+func (r *run) policyKeeps() (disturbance, error) {
+	all, _ := r.target.variations(usual)
+	for _, v := range all[:min(len(all), mostEdits)] {
+		var e edit
+		_, err := r.try(func(t *trial) (_ Finding, err error) {
+			e, err = t.edited(v)
+			return Finding{}, err
+		})
+		if err != nil && !errors.Is(err, errOver) {
+			return disturbance{}, err
+		}
+		if e.path != nil {
+			title := fmt.Sprintf("a policy keeps %s of %s as it was when %s changes", e.path, e.child, v.name())
+			return disturbance{title, false, func(t *trial) (Finding, error) { return t.keeps(e) }}, nil
+		}
+	}
+	return disturbance{"a policy keeps a field that the sample changes", false, func(*trial) (Finding, error) {
+		return skipped("%d of %d changes of the sample reach no field that it sets", min(len(all), mostEdits), len(all)), nil
+	}}, nil
+}
+
+// edited changes a sample that is ready. It returns the first field that the operator sets and that the change reached, and
+// the end state. The path is nil when there is none.
+func (t *trial) edited(v variation) (e edit, err error) {
+	if err := t.serve(); err != nil {
+		return e, err
+	}
+	before := map[child]*unstructured.Unstructured{}
+	for _, c := range t.owns() {
+		if before[c], err = t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
+			return e, err
+		}
+	}
+	if _, err := t.patchSpec(v, v.value); err != nil {
+		return e, nil // refused
+	}
+	wait := t.untilResync(t.patience(), time.Minute)
+	if t.eventually(wait, func() error { _, _, err := t.changedField(before); return err }) != nil {
+		return e, nil
+	}
+	if t.await(40*time.Second) != nil {
+		return e, nil
+	}
+	c, p, err := t.changedField(before) // of all children that the change reached
+	if err != nil {
+		return e, nil
+	}
+	now, err := t.observe()
+	return edit{v, c, p, now}, err
+}
+
+// changedField is the first field that the operator sets and that has another value than before.
+func (t *trial) changedField(before map[child]*unstructured.Unstructured) (child, path, error) {
+	for _, c := range t.owns() {
+		now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if err != nil {
+			return child{}, nil, err
+		}
+		for _, p := range byUse(t.fields[c]) {
+			_, was, had := p.find(before[c].Object)
+			_, _, has := p.find(now.Object)
+			if had && has && !samePlace(p, now.Object, was) {
+				return c, p, nil
+			}
+		}
+	}
+	return child{}, nil, errNothing
+}
+
+// keeps makes a policy keep a field of a child as it is, and then changes the sample so that the operator changes the field.
+func (t *trial) keeps(e edit) (Finding, error) {
+	if err := t.rest(); err != nil {
+		return Finding{}, err
+	}
+	u, err := t.at(e.child).Get(t.ctx, e.child.Name, metav1.GetOptions{})
+	if err != nil {
+		return Finding{}, err
+	}
+	pointer, was, _ := e.path.find(u.Object)
+	if pointer == "" {
+		return skipped("this sample has no such field"), nil
+	}
+	warnings, err := t.warnings()
+	if err != nil {
+		return Finding{}, err
+	}
+	stop, err := t.mutate(mutation{e.child, e.path, pointer, was})
+	if err != nil {
+		return Finding{}, err
+	}
+	defer func() { _ = stop(t.ctx) }()
+	mark := t.fixture.Ledger.Mark()
+	if _, err := t.patchSpec(e.variation, e.variation.value); err != nil {
+		return Finding{}, err
+	}
+	writes := t.mine(mark, wire.Writes...)
+	err = t.eventually(20*time.Second, func() error {
+		if len(t.fixture.Ledger.Entries(writes, ledger.Match{Resources: []string{ledgerName(e.child)}})) == 0 {
+			return errors.New("the operator did not write the child")
+		}
+		return nil
+	})
+	if err != nil {
+		return skipped("%v", err), nil
+	}
+	return t.againstPolicy(e.child, stop, e.state, warnings)
+}
