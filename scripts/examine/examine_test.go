@@ -185,6 +185,32 @@ func TestWithoutFast(t *testing.T) {
 	}
 }
 
+// TestAllExperimentsOfSixChildren runs all experiments, without a setting that shortens them.
+func TestAllExperimentsOfSixChildren(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	s := greeting(build(t), "MORE=yes")
+	s.Fast, s.Role = false, nil // of the test operator it has no permission for three of the children
+	report, err := Run(t.Context(), s, Options{Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Write(os.Getenv("OUT_SIX")); os.Getenv("OUT_SIX") != "" && err != nil {
+		t.Error(err)
+	}
+	if len(report.Children) != 6 {
+		t.Errorf("the children are %v", report.Children)
+	}
+	if left := report.NotTried(); left != "the experiments upgrade" { // it needs an old program
+		t.Error("not tried: ", left)
+	}
+	t.Logf("it took %v, on an idle machine %v", report.Took, report.idle)
+	if report.idle > 10*time.Minute {
+		t.Errorf("an idle machine needs %v", report.idle)
+	}
+}
+
 // TestWhatNeverConverges has operators that stop writing before they have done their work.
 func TestWhatNeverConverges(t *testing.T) {
 	t.Parallel()
