@@ -749,25 +749,28 @@ func TestBeforeItsChildren(t *testing.T) {
 	const title = "recovers from an API server that lags: the children do not exist there yet"
 	program := build(t)
 	for fault, want := range map[string]Verdict{"": Passed, "doubles": Failed} {
-		s := greeting(program, "FAULT="+fault)
-		s.Fast, s.Role = false, nil // of the test operator it has no permission to create
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		report, err := Run(ctx, s, Options{Only: []string{"faults"}, Progress: func(format string, args ...any) {
-			t.Logf(format, args...)
-			if strings.Contains(fmt.Sprintf(format, args...), title) {
-				cancel() // the others are not of interest
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := greeting(program, "FAULT="+fault)
+			s.Fast, s.Role = false, nil // of the test operator it has no permission to create
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			report, err := Run(ctx, s, Options{Only: []string{"faults"}, Progress: func(format string, args ...any) {
+				t.Logf(format, args...)
+				if strings.Contains(fmt.Sprintf(format, args...), title) {
+					cancel() // the others are not of interest
+				}
+			}})
+			if !errors.Is(err, context.Canceled) || report == nil {
+				t.Fatalf("%v, %v", report, err)
 			}
-		}})
-		if !errors.Is(err, context.Canceled) || report == nil {
-			t.Fatalf("%v, %v", report, err)
-		}
-		at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == title })
-		say := map[Verdict]string{Passed: "of its lists were answered as of an earlier time",
-			Failed: "it created objects a second time: configmaps/hello-2"}[want]
-		if at < 0 || report.Findings[at].Verdict != want || !strings.Contains(report.Findings[at].What, say) {
-			t.Errorf("%q: it is not %s, %q:\n%s", fault, want, say, report.Markdown())
-		}
+			at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == title })
+			say := map[Verdict]string{Passed: "of its lists were answered as of an earlier time",
+				Failed: "it created objects a second time: configmaps/hello-2"}[want]
+			if at < 0 || report.Findings[at].Verdict != want || !strings.Contains(report.Findings[at].What, say) {
+				t.Errorf("it is not %s, %q:\n%s", want, say, report.Markdown())
+			}
+		})
 	}
 }
 
