@@ -76,8 +76,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	})
 }
 
-// TestWithoutACustomResource has a replicator of ConfigMaps, in one namespace and into another, an operator that makes a
-// PodDisruptionBudget for a Deployment, and an operator whose custom resource has its fields at its root.
+// TestWithoutACustomResource has a replicator of ConfigMaps, in one namespace and into another, an operator that makes
+// PodDisruptionBudgets for Deployments, and an operator whose custom resource has its fields at its root.
 func TestWithoutACustomResource(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -91,8 +91,8 @@ func TestWithoutACustomResource(t *testing.T) {
 		{configMap, "", []string{"drift", "spec"}, "", []string{"**passed**: data.text becomes \"welcomex\": it reached " +
 			"configmaps/hello-copy.data.text", "**passed**: data.text is removed", "**passed**: a deleted configmaps/hello-copy"}},
 		{deployment, "", []string{"deletion", "drift", "spec"}, "", []string{
-			"**passed**: a deleted poddisruptionbudgets.policy/hello-budget", "**passed**: changed fields of poddisruptionbudgets.policy",
-			"copy-to becomes \"hello-budgetx\": it reached"}},
+			"**passed**: a deleted poddisruptionbudgets.policy/hello-budget",
+			"**passed**: changed fields of poddisruptionbudgets.policy", "copy-to becomes \"hello-budgetx\": it reached"}},
 		{configMap, "merges", []string{"spec"}, "spec", []string{"data.examine becomes \"x\"](#spec-changes): after the change " +
 			"was undone, the state is not the first one", "data.text is removed](#spec-changes): accepted, and neither"}},
 	}
@@ -739,8 +739,8 @@ func TestATimeTravel(t *testing.T) {
 	}
 }
 
-// TestBeforeItsChildren has operators on an API server that lags and has no children yet: one creates the objects that its
-// list lacks under new names.
+// TestBeforeItsChildren has operators on an API server that lags and has no children yet: one of them creates the objects
+// that its list lacks under new names.
 func TestBeforeItsChildren(t *testing.T) {
 	if os.Getenv("LONG") == "" {
 		t.Skip("the nightly workflow runs it: LONG=1 go test .")

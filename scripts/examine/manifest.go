@@ -74,8 +74,8 @@ func isNotInstalled(u *unstructured.Unstructured) bool {
 	return isHook && !strings.Contains(times, "-install")
 }
 
-// place gives a namespace to objects without one. `helm template -n` writes the namespace only where a chart names it, and
-// each binding names that of the service account. Other parts of examine compare the namespaces of these kinds.
+// place gives a namespace to objects without one. `helm template -n` writes the namespace only where a chart names it,
+// and each binding names that of the service account. Other parts of examine compare the namespaces of these kinds.
 func (w *workload) place() {
 	w.namespace = cmp.Or(w.object.GetNamespace(), w.namespaceOfAccount(), metav1.NamespaceDefault)
 	for _, u := range append(w.ofKinds("Role", "RoleBinding", "Service"), w.object) {

@@ -22,8 +22,8 @@ import (
 
 const manifest = "testoperator/config/manifest.yaml"
 
-// rendered writes the manifest as `helm template` prints it for a release in a namespace: the chart names the namespace only
-// where it must. It has comments, an empty document, a list and hooks.
+// rendered writes the manifest as `helm template` prints it for a release in a namespace: the chart names the namespace
+// only where it must. It has comments, an empty document, a list and hooks.
 func rendered(t *testing.T, namespace string) string {
 	t.Helper()
 	text, err := os.ReadFile(manifest)
@@ -78,7 +78,8 @@ func TestManifest(t *testing.T) {
 			t.Errorf("namespace %s, account %s, it watches %q", target.home(), target.serviceAccount(), target.Namespace)
 		}
 		all, err := w.grants()
-		if err != nil || len(all) != 2 || all[0].namespace != namespace || all[1].namespace != "" || len(all[1].rules) != 4 || len(all[0].rules) != 2 {
+		if err != nil || len(all) != 2 || all[0].namespace != namespace || all[1].namespace != "" ||
+			len(all[1].rules) != 4 || len(all[0].rules) != 2 {
 			t.Errorf("roles %+v, %v", all, err)
 		}
 		if names, wanted := w.services(), "greetings."+namespace+".svc"; len(names) != 4 || names[2] != wanted {
@@ -413,7 +414,7 @@ func TestAManifestNeedsNothingElse(t *testing.T) {
 	}
 }
 
-// TestAProbeThatNeverSucceeds has probes of a port on which nothing listens, and of a path that no program serves.
+// TestAProbeThatNeverSucceeds has a probe of a file that does not exist, and one of a port on which nothing listens.
 func TestAProbeThatNeverSucceeds(t *testing.T) {
 	if err := pod.Check(); err != nil {
 		t.Skip("this system allows no pods: ", err)

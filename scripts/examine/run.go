@@ -316,8 +316,8 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 
 var errBroken = errors.New("the control plane of the lab is broken")
 
-// labWorks returns an error when a part of the control plane has ended, as etcd does on a full disk, or when the error of a
-// trial is about that. A finding about the operator is then not valid.
+// labWorks returns an error when a part of the control plane has ended, as etcd does on a full disk, or when the failure of
+// a trial is about that. A finding about the operator is then not valid.
 func (r *run) labWorks(failure error) error {
 	if errors.Is(failure, errBroken) {
 		return failure

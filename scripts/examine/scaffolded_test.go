@@ -11,8 +11,8 @@ import (
 	"example.com/operator-workshop/scripts/examine/pod"
 )
 
-// TestScaffolds examines a scaffold with leader election and webhooks, as a reader's first operator is: only its controller
-// is filled. It compiles a second set of Kubernetes libraries.
+// TestScaffolds examines a scaffold with leader election and webhooks, as a reader's first operator is: only its
+// controller is filled. It compiles a second set of Kubernetes libraries.
 func TestScaffolds(t *testing.T) {
 	if os.Getenv("LONG") == "" {
 		t.Skip("only with LONG=1")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes an operator in the new folder DIR, as a tutorial does: `scaffold.sh kubebuilder DIR`, `scaffold.sh operator-sdk DIR`.
-# The scaffold stays as it is, and only its controller is filled. DIR/manifest.yaml has the manifests of config/default, and
-# DIR/manifests has the same objects in separate files.
+# The scaffold stays as it is, and only its controller is filled. DIR/manifest.yaml has the manifests of config/default,
+# and DIR/manifests has the same objects in separate files.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$here/../../..

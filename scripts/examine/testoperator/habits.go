@@ -57,8 +57,8 @@ func (r *reconciler) create(ctx context.Context, gvr schema.GroupVersionResource
 	return err
 }
 
-// double creates a ConfigMap under the first name that is free, unless this process has created one for the Greeting, or its
-// list has one.
+// double creates a ConfigMap under the first name that is free, unless this process has created one for the Greeting, or
+// its list has one.
 func (r *reconciler) double(ctx context.Context, want *unstructured.Unstructured) error {
 	owner := metav1.GetControllerOf(want).UID
 	all, err := r.listers[children[0]].ByNamespace(want.GetNamespace()).List(labels.Everything())

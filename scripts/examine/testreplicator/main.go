@@ -1,7 +1,7 @@
 // An operator of the tests of examine that has no CRD. It copies the data of a ConfigMap into
 // another one: the annotation test.example.com/copy-to names it, in the same namespace or in another (team/hello). With
-// SOURCE=notes it copies the data of a Note, a custom resource whose fields are at its root. With SOURCE=deployments the
-// annotation of a Deployment names a PodDisruptionBudget for its pods. FAULT plants a fault that a test must find.
+// SOURCE=notes it copies the data of a Note, a custom resource whose fields are at its root. With SOURCE=deployments
+// the annotation of a Deployment names a PodDisruptionBudget for its pods. FAULT plants a fault that a test must find.
 package main
 
 import (
