@@ -36,12 +36,12 @@ func (w *workload) initContainers() (all []corev1.Container) {
 	return all
 }
 
-// leftOut returns a sentence about each part of the pod that the lab leaves out.
+// leftOut returns a sentence about each part of the pod that the lab leaves out, and about the other workloads.
 func (w *workload) leftOut() []string {
 	if w == nil {
 		return nil
 	}
-	all := []string{w.leftOutContainers(), w.leftOutVolumes()}
+	all := []string{w.leftOutContainers(), w.leftOutVolumes(), w.leftOutWorkloads()}
 	return slices.DeleteFunc(all, func(sentence string) bool { return sentence == "" })
 }
 
@@ -59,6 +59,20 @@ func (w *workload) leftOutContainers() string {
 	}
 	return fmt.Sprintf("Of the pod, the lab does not run %s: the lab has no image, and no program but PROGRAM=.",
 		strings.Join(names, ", "))
+}
+
+// leftOutWorkloads returns a sentence about the other workloads of the manifests, if there are any.
+func (w *workload) leftOutWorkloads() string {
+	var names []string
+	for _, u := range w.ofKinds("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod") {
+		if u != w.object {
+			names = append(names, u.GetKind()+" "+u.GetName())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Of MANIFEST=, the lab does not run %s.", strings.Join(names, ", "))
 }
 
 // shared returns the folder of an empty volume that an init container mounts. The result is empty for other volumes.

@@ -39,7 +39,7 @@ func crashes(r *run) error {
 			return r.ctx.Err()
 		}
 		if err != nil {
-			if err := r.labWorks(); err != nil {
+			if err := r.labWorks(err); err != nil {
 				return err
 			}
 			finding = failedBy(err)

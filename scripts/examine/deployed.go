@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,7 +153,7 @@ func (w *workload) services() (names []string) {
 	for _, u := range w.ofKinds("Service") {
 		var s corev1.Service
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s) != nil ||
-			cmp.Or(s.Namespace, metav1.NamespaceDefault) != w.namespace || len(s.Spec.Selector) == 0 ||
+			s.Namespace != w.namespace || len(s.Spec.Selector) == 0 ||
 			!labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.template.Labels)) {
 			continue
 		}

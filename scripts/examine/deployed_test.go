@@ -8,7 +8,10 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/pod"
@@ -74,6 +77,7 @@ func TestThePodsOfReplicas(t *testing.T) {
 	if _, err := r.fixture.Kube.CoreV1().Pods("testoperator").Get(t.Context(), first, metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
+	hasOnlyItsRoles(t, r)
 	for o, valid := range map[*operator]bool{r.operator: true, second: false} {
 		token, err := o.user.Token()
 		if err != nil {
@@ -90,5 +94,27 @@ func TestThePodsOfReplicas(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// hasOnlyItsRoles sends requests with the token of the pod: the roles in the manifests allow one of them.
+func hasOnlyItsRoles(t *testing.T, r *run) {
+	t.Helper()
+	token, err := r.operator.user.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(r.fixture.Config)
+	config.BearerToken = token
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.CoreV1().ConfigMaps("testoperator").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error("its role allows this: ", err)
+	}
+	_, err = kube.CoreV1().Secrets("testoperator").Get(t.Context(), "greetings", metav1.GetOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("no role allows it to get a Secret: %v", err)
 	}
 }

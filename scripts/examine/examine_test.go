@@ -76,8 +76,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	})
 }
 
-// TestWithoutACustomResource has a replicator of ConfigMaps, in one namespace and into another, and an operator whose
-// custom resource has its fields at its root.
+// TestWithoutACustomResource has a replicator of ConfigMaps, in one namespace and into another, an operator that makes
+// PodDisruptionBudgets for Deployments, and an operator whose custom resource has its fields at its root.
 func TestWithoutACustomResource(t *testing.T) {
 	t.Parallel()
 	type test struct {
@@ -86,10 +86,13 @@ func TestWithoutACustomResource(t *testing.T) {
 		fail          string
 		say           []string
 	}
-	const configMap, elsewhere, note = "configmap.yaml", "elsewhere.yaml", "note.yaml"
+	const configMap, elsewhere, note, deployment = "configmap.yaml", "elsewhere.yaml", "note.yaml", "deployment.yaml"
 	tests := []test{
 		{configMap, "", []string{"drift", "spec"}, "", []string{"**passed**: data.text becomes \"welcomex\": it reached " +
 			"configmaps/hello-copy.data.text", "**passed**: data.text is removed", "**passed**: a deleted configmaps/hello-copy"}},
+		{deployment, "", []string{"deletion", "drift", "spec"}, "", []string{
+			"**passed**: a deleted poddisruptionbudgets.policy/hello-budget",
+			"**passed**: changed fields of poddisruptionbudgets.policy", "copy-to becomes \"hello-budgetx\": it reached"}},
 		{configMap, "merges", []string{"spec"}, "spec", []string{"data.examine becomes \"x\"](#spec-changes): after the change " +
 			"was undone, the state is not the first one", "data.text is removed](#spec-changes): accepted, and neither"}},
 	}
@@ -119,6 +122,9 @@ func TestWithoutACustomResource(t *testing.T) {
 				Role: []string{"testreplicator/config/role.yaml"}, Fast: true}
 			if test.sample == configMap && test.fault == "leaves" { // FAST=1 does not come to the annotation
 				s.Fast, s.Time.Duration = false, 4*time.Minute
+			}
+			if test.sample == deployment {
+				s.Env = append(s.Env, "SOURCE=deployments")
 			}
 			if test.sample == note {
 				s.CRD, s.Env = "testreplicator/config/crd.yaml", append(s.Env, "SOURCE=notes")
@@ -194,6 +200,29 @@ func TestWithoutFast(t *testing.T) {
 			s.Fast, s.Time.Duration = false, 4*time.Minute
 			expect(t, s, []string{test.only}, test.fail, []string{test.say})
 		})
+	}
+}
+
+// TestAllExperimentsOfSixChildren runs all experiments, without a setting that shortens them.
+func TestAllExperimentsOfSixChildren(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	s := greeting(build(t), "MORE=yes")
+	s.Fast, s.Role = false, nil // of the test operator it has no permission for three of the children
+	report, err := Run(t.Context(), s, Options{Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("it took %v, on an idle machine %v", report.Took, report.idle)
+	if len(report.Children) != 6 {
+		t.Errorf("the children are %v", report.Children)
+	}
+	if left := report.NotTried(); left != "the experiments upgrade" { // it needs an old program
+		t.Error("not tried: ", left)
+	}
+	if report.idle > 10*time.Minute {
+		t.Errorf("an idle machine needs %v", report.idle)
 	}
 }
 
@@ -719,6 +748,41 @@ func TestATimeTravel(t *testing.T) {
 		if page := report.Markdown(); (report.Count(Failed) > 0) != (fault == "FAULT=sweeps") || !strings.Contains(page, want) {
 			t.Errorf("%s: the page does not say %q:\n%s", fault, want, page)
 		}
+	}
+}
+
+// TestBeforeItsChildren has operators on an API server that lags and has no children yet: one of them creates the objects
+// that its list lacks under new names.
+func TestBeforeItsChildren(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test .")
+	}
+	t.Parallel()
+	const title = "recovers from an API server that lags: the children do not exist there yet"
+	program := build(t)
+	for fault, want := range map[string]Verdict{"": Passed, "doubles": Failed} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := greeting(program, "FAULT="+fault)
+			s.Fast, s.Role = false, nil // of the test operator it has no permission to create
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			report, err := Run(ctx, s, Options{Only: []string{"faults"}, Progress: func(format string, args ...any) {
+				t.Logf(format, args...)
+				if strings.Contains(fmt.Sprintf(format, args...), title) {
+					cancel() // the others are not of interest
+				}
+			}})
+			if !errors.Is(err, context.Canceled) || report == nil {
+				t.Fatalf("%v, %v", report, err)
+			}
+			at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == title })
+			say := map[Verdict]string{Passed: "of its lists were answered as of an earlier time",
+				Failed: "it created objects a second time: configmaps/hello-2"}[want]
+			if at < 0 || report.Findings[at].Verdict != want || !strings.Contains(report.Findings[at].What, say) {
+				t.Errorf("it is not %s, %q:\n%s", want, say, report.Markdown())
+			}
+		})
 	}
 }
 

@@ -46,12 +46,14 @@ func (t *target) readManifest() error {
 		w.objects = append(w.objects, all...)
 		return err
 	})
+	w.objects = slices.DeleteFunc(w.objects, isNotInstalled)
 	if err == nil {
 		err = w.choose(nameOf(t.Program))
 	}
 	if err != nil {
 		return fmt.Errorf("MANIFEST=%s cannot be used: %w", t.Manifest, err)
 	}
+	w.place()
 	t.workload = w
 	for _, e := range w.container.Env { // the usual name for what the manifests of many operators set
 		own := e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.FieldPath == "metadata.namespace"
@@ -60,6 +62,39 @@ func (t *target) readManifest() error {
 		}
 	}
 	return nil
+}
+
+// hook is the annotation of an object that Helm creates at certain times, such as a Job before an installation.
+const hook = "helm.sh/hook"
+
+// isNotInstalled reports whether an installation does not create an object: Helm creates it for a test, or for another
+// time in the life of a release. Its roles are not those of the operator.
+func isNotInstalled(u *unstructured.Unstructured) bool {
+	times, isHook := u.GetAnnotations()[hook]
+	return isHook && !strings.Contains(times, "-install")
+}
+
+// place gives a namespace to objects without one. `helm template -n` writes the namespace only where a chart names it,
+// and each binding names that of the service account. Other parts of examine compare the namespaces of these kinds.
+func (w *workload) place() {
+	w.namespace = cmp.Or(w.object.GetNamespace(), w.namespaceOfAccount(), metav1.NamespaceDefault)
+	for _, u := range append(w.ofKinds("Role", "RoleBinding", "Service"), w.object) {
+		u.SetNamespace(cmp.Or(u.GetNamespace(), w.namespace))
+	}
+}
+
+// namespaceOfAccount returns the namespace that a binding names for the service account, or "".
+func (w *workload) namespaceOfAccount() string {
+	for _, u := range w.ofKinds("RoleBinding", "ClusterRoleBinding") {
+		subjects, _, _ := unstructured.NestedSlice(u.Object, "subjects")
+		for _, s := range subjects {
+			if s, _ := s.(map[string]any); s["kind"] == rbacv1.ServiceAccountKind && s["name"] == w.serviceAccount() {
+				namespace, _ := s["namespace"].(string)
+				return namespace
+			}
+		}
+	}
+	return ""
 }
 
 // isManifest reports whether a file has objects, by its name.
@@ -84,7 +119,8 @@ func (w *workload) choose(program string) error {
 	var found, named []workload
 	var names []string
 	for _, u := range w.objects {
-		if !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) {
+		_, isHook := u.GetAnnotations()[hook]
+		if isHook || !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) {
 			continue
 		}
 		one, err := workloadOf(u)
@@ -115,7 +151,7 @@ func (w *workload) choose(program string) error {
 
 // workloadOf reads a Deployment, or another kind with a pod template.
 func workloadOf(u *unstructured.Unstructured) (w workload, err error) {
-	w.object, w.name, w.namespace = u, u.GetName(), cmp.Or(u.GetNamespace(), metav1.NamespaceDefault)
+	w.object, w.name = u, u.GetName()
 	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, &w.template); err != nil {
 		return w, fmt.Errorf("read %s %s: %w", u.GetKind(), w.name, err)

@@ -22,38 +22,87 @@ import (
 
 const manifest = "testoperator/config/manifest.yaml"
 
-func TestManifest(t *testing.T) {
-	target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: manifest}}
-	if err := target.readManifest(); err != nil {
+// rendered writes the manifest as `helm template` prints it for a release in a namespace: the chart names the namespace
+// only where it must. It has comments, an empty document, a list and hooks.
+func rendered(t *testing.T, namespace string) string {
+	t.Helper()
+	text, err := os.ReadFile(manifest)
+	if err != nil {
 		t.Fatal(err)
 	}
-	w := target.workload
-	if target.home() != "testoperator" || target.serviceAccount().String() != "testoperator/greeter" || target.Namespace != "" {
-		t.Errorf("namespace %s, account %s, it watches %q", target.home(), target.serviceAccount(), target.Namespace)
+	documents := slices.DeleteFunc(strings.Split(string(text), "---\n"), func(d string) bool {
+		return strings.Contains(d, "\nkind: Namespace\n") || strings.Contains(d, "\nkind: ConfigMap\n")
+	})
+	documents = append(documents, "\n", `apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: greeter}, data: {habit: converts, port: "9444"}}
+`, `apiVersion: batch/v1
+kind: Job
+metadata: {name: prepare, annotations: {"helm.sh/hook": "pre-install,pre-upgrade"}}
+`, `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: testoperator, annotations: {"helm.sh/hook": test}}
+`, `apiVersion: v1
+kind: Pod
+metadata: {name: test, annotations: {"helm.sh/hook": test}}
+`, `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: cleanup, annotations: {"helm.sh/hook": pre-delete}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects:
+- {kind: ServiceAccount, name: greeter, namespace: testoperator}
+`)
+	var all strings.Builder
+	for _, d := range documents {
+		d = strings.ReplaceAll(d, "\n  namespace: testoperator\n", "\n")
+		d = strings.ReplaceAll(d, "namespace: testoperator", "namespace: "+namespace)
+		all.WriteString("---\n# Source: greeter/templates/all.yaml\n" + d)
 	}
-	all, err := w.grants()
-	if err != nil || len(all) != 2 || all[0].namespace != "testoperator" || all[1].namespace != "" || len(all[1].rules) != 4 || len(all[0].rules) != 2 {
-		t.Errorf("roles %+v, %v", all, err)
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(all.String()), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	wanted := []string{"greetings", "greetings.testoperator", "greetings.testoperator.svc",
-		"greetings.testoperator.svc.cluster.local"}
-	if names := w.services(); !slices.Equal(names, wanted) {
-		t.Errorf("Services %q, want %q", names, wanted)
-	}
-	k := kubelet{workload: w}
-	want := []string{"--leader-elect", "--webhook-port=9444", "--webhook-cert-dir=/certs"}
-	if args := k.arguments(map[string]string{"WEBHOOK_PORT": "9444"}); !slices.Equal(args, want) {
-		t.Errorf("arguments %q, want %q", args, want)
-	}
-	p := &pod.Pod{}
-	if w.shape(p); !p.ReadOnly || p.User != 65532 {
-		t.Errorf("the pod is %+v", p)
-	}
-	if n := w.port(intstr.FromString("webhooks")); n != 9444 {
-		t.Errorf("the port webhooks is %d", n)
-	}
-	if n := w.port(intstr.FromInt32(80)); n != 80 {
-		t.Errorf("the port 80 is %d", n)
+	return file
+}
+
+func TestManifest(t *testing.T) {
+	for file, namespace := range map[string]string{manifest: "testoperator", rendered(t, "testoperator"): "testoperator",
+		rendered(t, "default"): "default"} {
+		target := &target{Subject: Subject{Program: "bin/testoperator", Manifest: file}}
+		if err := target.readManifest(); err != nil {
+			t.Fatal(err)
+		}
+		w := target.workload
+		if target.home() != namespace || target.serviceAccount().String() != namespace+"/greeter" || target.Namespace != "" {
+			t.Errorf("namespace %s, account %s, it watches %q", target.home(), target.serviceAccount(), target.Namespace)
+		}
+		all, err := w.grants()
+		if err != nil || len(all) != 2 || all[0].namespace != namespace || all[1].namespace != "" ||
+			len(all[1].rules) != 4 || len(all[0].rules) != 2 {
+			t.Errorf("roles %+v, %v", all, err)
+		}
+		if names, wanted := w.services(), "greetings."+namespace+".svc"; len(names) != 4 || names[2] != wanted {
+			t.Errorf("Services %q, want %s", names, wanted)
+		}
+		if say := w.leftOutWorkloads(); (say == "Of MANIFEST=, the lab does not run Job prepare.") != (file != manifest) {
+			t.Errorf("%s: %q", file, say)
+		}
+		k := kubelet{workload: w}
+		want := []string{"--leader-elect", "--webhook-port=9444", "--webhook-cert-dir=/certs"}
+		if args := k.arguments(map[string]string{"WEBHOOK_PORT": "9444"}); !slices.Equal(args, want) {
+			t.Errorf("arguments %q, want %q", args, want)
+		}
+		p := &pod.Pod{}
+		if w.shape(p); !p.ReadOnly || p.User != 65532 {
+			t.Errorf("the pod is %+v", p)
+		}
+		if n := w.port(intstr.FromString("webhooks")); n != 9444 {
+			t.Errorf("the port webhooks is %d", n)
+		}
+		if n := w.port(intstr.FromInt32(80)); n != 80 {
+			t.Errorf("the port 80 is %d", n)
+		}
 	}
 }
 
@@ -317,35 +366,80 @@ func TestNamedFiles(t *testing.T) {
 }
 
 // TestAManifestNeedsNothingElse has leader election, a webhook with the Secret of its Certificate, a ConfigMap, working folders and
-// a read-only root.
+// a read-only root. Outside a pod, it has no pod that it could find in the API server.
 func TestAManifestNeedsNothingElse(t *testing.T) {
-	if err := pod.Check(); err != nil {
-		t.Skip("this system allows no pods: ", err)
-	}
 	t.Parallel()
-	s := Subject{Program: build(t), Manifest: manifest, CRD: "testoperator/config/crd.yaml",
-		Sample: "testoperator/config/sample.yaml", Fast: true}
+	inPod := []string{"one replica sent all", "does not serve: Certificate.", "the lab does not run proxy: "}
 	only := []string{"restart", "replicas"}
 	if os.Getenv("LONG") != "" {
 		only = append(only, "creation", "crash", "permissions")
 	}
-	report, err := Run(t.Context(), s, Options{Only: only, Progress: t.Logf})
+	program := build(t)
+	for name, test := range map[string]struct {
+		file      string
+		env, only []string
+		outside   bool
+		say       []string
+	}{
+		"kustomize":     {manifest, nil, only, false, inPod},
+		"helm":          {rendered(t, "testoperator"), nil, only[:2], false, inPod},
+		"outside a pod": {manifest, []string{"POD_NAME="}, only[:1], true, []string{"no write for the sample in"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := pod.Check(); err != nil && !test.outside {
+				t.Skip("this system allows no pods: ", err)
+			}
+			report, err := Run(t.Context(), Subject{Program: program, Manifest: test.file, CRD: "testoperator/config/crd.yaml",
+				Sample: "testoperator/config/sample.yaml", Env: test.env, Outside: test.outside, Fast: true},
+				Options{Only: test.only, Progress: t.Logf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := report.Markdown()
+			for _, say := range append(test.say, "Its webhooks were served: ValidatingWebhookConfiguration greetings") {
+				if !strings.Contains(page, say) {
+					t.Errorf("the page does not say %q:\n%s", say, page)
+				}
+			}
+			for _, f := range report.Findings {
+				if f.Title == "each granted permission is used" {
+					continue // only when a child has lost its owner reference, the operator reads its Greeting past the cache
+				}
+				if f.Verdict == Failed || f.Verdict == Skipped && !strings.HasPrefix(f.Title, "not tried: ") {
+					t.Errorf("%s: %s: %s", f.Verdict, f.Title, f.What)
+				}
+			}
+		})
+	}
+}
+
+// TestAProbeThatNeverSucceeds has a probe of a file that does not exist, and one of a port on which nothing listens.
+func TestAProbeThatNeverSucceeds(t *testing.T) {
+	if err := pod.Check(); err != nil {
+		t.Skip("this system allows no pods: ", err)
+	}
+	t.Parallel()
+	text, err := os.ReadFile(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := report.Markdown()
-	for _, say := range []string{"one replica sent all", "Its webhooks were served: ValidatingWebhookConfiguration greetings",
-		"does not serve: Certificate.", "the lab does not run proxy: "} {
-		if !strings.Contains(page, say) {
-			t.Errorf("the page does not say %q:\n%s", say, page)
-		}
-	}
-	for _, f := range report.Findings {
-		if f.Title == "each granted permission is used" {
-			continue // only when a child has lost its owner reference, the operator reads its Greeting past the cache
-		}
-		if f.Verdict == Failed || f.Verdict == Skipped && !strings.HasPrefix(f.Title, "not tried: ") {
-			t.Errorf("%s: %s: %s", f.Verdict, f.Title, f.What)
-		}
+	program := build(t)
+	for probe, wrong := range map[string][2]string{
+		"startupProbe":   {"exec: {command: [cat, /tmp/done]}", "exec: {command: [cat, /tmp/missing]}"},
+		"readinessProbe": {"tcpSocket: {port: webhooks}", "httpGet: {port: 9445, path: /readyz}"}} {
+		t.Run(probe, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "manifest.yaml")
+			if err := os.WriteFile(file, []byte(strings.Replace(string(text), wrong[0], wrong[1], 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Run(t.Context(), Subject{Program: program, Manifest: file, CRD: "testoperator/config/crd.yaml",
+				Sample: "testoperator/config/sample.yaml"}, Options{Only: []string{"restart"}, Progress: t.Logf})
+			if want := "the " + probe + " of the container testoperator in MANIFEST= does not succeed in 20 s: "; err == nil ||
+				!strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
 	}
 }

@@ -193,8 +193,8 @@ func (o *operator) start(ctx context.Context) error {
 		if err = o.awaitProbes(ended); err == nil {
 			return nil
 		} else if p.Running() {
-			return fmt.Errorf("the operator runs, and a probe in MANIFEST= does not succeed in 20 s: %w%s", err,
-				words(p))
+			return fmt.Errorf("the operator runs, and %w. Compare the probe with the address and the path that the program "+
+				"serves%s", err, words(p))
 		}
 	}
 	switch {

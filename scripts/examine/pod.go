@@ -153,13 +153,17 @@ func (o *operator) awaitProbes(ctx context.Context) error {
 		return nil
 	}
 	container := o.target.workload.container
-	for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe} {
-		if probe == nil {
+	for _, probe := range []struct {
+		name string
+		*corev1.Probe
+	}{{"startupProbe", container.StartupProbe}, {"readinessProbe", container.ReadinessProbe}} {
+		if probe.Probe == nil {
 			continue
 		}
 		err := o.clock.eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe.ProbeHandler) })
 		if err != nil {
-			return err
+			return fmt.Errorf("the %s of the container %s in MANIFEST= does not succeed in 20 s: %w", probe.name,
+				container.Name, err)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -434,8 +435,10 @@ func TestTheTimeOfATrialIsNoFailure(t *testing.T) {
 func TestATimeoutOfTheLabIsNoFailure(t *testing.T) {
 	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request timed out"}}
 	for want, errs := range map[Verdict][]error{
-		Skipped: {apierrors.NewTimeoutError("request did not complete within requested timeout", 0), etcd},
-		Failed:  {apierrors.NewBadRequest("a webhook refuses it"), apierrors.NewInternalError(errors.New("no etcd"))},
+		Skipped: {apierrors.NewTimeoutError("request did not complete within requested timeout", 0), etcd,
+			&url.Error{Op: "Post", URL: "https://127.0.0.1", Err: os.ErrDeadlineExceeded}}, // as a TLS handshake
+		Failed: {apierrors.NewBadRequest("a webhook refuses it"), apierrors.NewInternalError(errors.New("no etcd")),
+			&url.Error{Op: "Get", URL: "https://127.0.0.1", Err: context.DeadlineExceeded}}, // of a wait of the lab
 	} {
 		for _, err := range errs {
 			err = fmt.Errorf("get the child: %w", err)
@@ -885,12 +888,17 @@ func TestNamesThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// TestABrokenLabIsNoFinding has a control plane of which no component runs.
+// TestABrokenLabIsNoFinding has a control plane of which no component runs, and one that does not start again.
 func TestABrokenLabIsNoFinding(t *testing.T) {
 	r := newRun(t.Context(), &target{sample: &unstructured.Unstructured{}}, Options{Progress: t.Logf})
 	r.fixture = &fixture.Fixture{Cluster: cluster.New(t.TempDir(), t.TempDir(), t.Logf)}
 	err := r.judge("a removed status comes back", func() (Finding, error) { return failed("it stayed removed"), nil })
 	if err == nil || !strings.Contains(err.Error(), "etcd does not run") || len(r.report.Findings) > 0 {
+		t.Errorf("%v, %v", err, r.report.Findings)
+	}
+	r.fixture = nil
+	err = r.judge("recovers", func() (Finding, error) { return Finding{}, fmt.Errorf("%w: it is late", errBroken) })
+	if !errors.Is(err, errBroken) || len(r.report.Findings) > 0 {
 		t.Errorf("%v, %v", err, r.report.Findings)
 	}
 }

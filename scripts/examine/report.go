@@ -32,6 +32,8 @@ type Report struct {
 	// Took is the duration in nanoseconds; Interrupted means that the user ended the examination early.
 	Took        time.Duration `json:"took"`
 	Interrupted bool          `json:"interrupted,omitempty"`
+	// idle is the duration that an idle machine would have needed.
+	idle time.Duration
 	// Notes are remarks about the whole examination.
 	Notes []string `json:"notes,omitempty"`
 	// Children are the objects that the operator writes, with the number of fields that it sets.

@@ -140,9 +140,9 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	err = r.inLab(func() error {
 		report = r.report
 		err := r.allOf(chosen)
-		r.report.Took = time.Since(begin).Round(time.Second)
+		r.report.Took, r.report.idle = time.Since(begin).Round(time.Second), r.clock.now()
 		r.report.Interrupted = ctx.Err() != nil
-		r.noteLonger(time.Since(begin) - r.clock.now())
+		r.noteLonger(time.Since(begin) - r.report.idle)
 		return err
 	})
 	return report, err
@@ -296,7 +296,7 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 		return context.Cause(r.ctx) // a finding of an interrupted trial is not valid
 	}
 	if err != nil || finding.Verdict == Failed {
-		if err := r.labWorks(); err != nil {
+		if err := r.labWorks(err); err != nil {
 			return err
 		}
 	}
@@ -314,14 +314,18 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 	return r.stopped
 }
 
-// labWorks returns an error when a part of the control plane has ended, as etcd does on a full disk. A finding about the
-// operator is then not valid.
-func (r *run) labWorks() error {
-	if r.fixture == nil {
+var errBroken = errors.New("the control plane of the lab is broken")
+
+// labWorks returns an error when a part of the control plane has ended, as etcd does on a full disk, or when the failure of
+// a trial is about that. A finding about the operator is then not valid.
+func (r *run) labWorks(failure error) error {
+	if errors.Is(failure, errBroken) {
+		return failure
+	} else if r.fixture == nil {
 		return nil
 	}
 	if err := r.fixture.Ended(); err != nil {
-		return fmt.Errorf("the control plane of the lab is broken: %s", shortened(err.Error(), 600))
+		return fmt.Errorf("%w: %s", errBroken, shortened(err.Error(), 600))
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package examine
 
 import (
+	"context"
 	"errors"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,6 +86,10 @@ func failedBy(err error) Finding {
 
 // isTimeout reports whether the lab's API server, or its etcd, had no answer in time, as on a machine whose disk is full.
 func isTimeout(err error) bool {
+	var connection net.Error // such as a TLS handshake
+	if errors.As(err, &connection) && connection.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
 	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "etcdserver: request timed out")
 }

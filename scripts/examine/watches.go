@@ -2,7 +2,6 @@ package examine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -183,8 +182,11 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
 		return Finding{}, err
 	}
-	if err := errors.Join(fixture.Pause(t.ctx, 3*time.Second), t.fixture.Repair(t.ctx)); err != nil {
-		return Finding{}, err
+	paused := fixture.Pause(t.ctx, 3*time.Second)
+	if err := t.fixture.Repair(t.ctx); err != nil {
+		return Finding{}, fmt.Errorf("%w: %w", errBroken, err)
+	} else if paused != nil {
+		return Finding{}, paused
 	}
 	begin := time.Now()
 	survived := t.operator.Running()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes an operator in the new folder DIR, as a tutorial does: `scaffold.sh kubebuilder DIR`, `scaffold.sh operator-sdk DIR`.
-# The scaffold stays as it is, and only its controller is filled. DIR/manifest.yaml has the manifests of config/default.
+# The scaffold stays as it is, and only its controller is filled. DIR/manifest.yaml has the manifests of config/default,
+# and DIR/manifests has the same objects in separate files.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$here/../../..
@@ -17,4 +18,6 @@ cp "$here/guestbook_controller.go.txt" internal/controller/guestbook_controller.
 controller-gen object paths=./...
 controller-gen rbac:roleName=manager-role crd webhook paths=./... output:crd:artifacts:config=config/crd/bases
 kustomize build config/default >manifest.yaml
+mkdir -p manifests
+kustomize build config/default -o manifests
 CGO_ENABLED=0 go build -o bin/manager ./cmd

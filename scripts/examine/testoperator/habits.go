@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -53,6 +55,29 @@ func (r *reconciler) create(ctx context.Context, gvr schema.GroupVersionResource
 	}
 	r.made[key] = err == nil
 	return err
+}
+
+// double creates a ConfigMap under the first name that is free, unless this process has created one for the Greeting, or
+// its list has one.
+func (r *reconciler) double(ctx context.Context, want *unstructured.Unstructured) error {
+	owner := metav1.GetControllerOf(want).UID
+	all, err := r.listers[children[0]].ByNamespace(want.GetNamespace()).List(labels.Everything())
+	isOwned := func(o runtime.Object) bool {
+		of := metav1.GetControllerOf(o.(*unstructured.Unstructured))
+		return of != nil && of.UID == owner
+	}
+	if err != nil || r.made[string(owner)] || slices.ContainsFunc(all, isOwned) {
+		return err
+	}
+	name := want.GetName()
+	for n := 1; ; n++ {
+		want.SetName(fmt.Sprintf("%s-%d", name, n))
+		_, err := r.client.Resource(children[0]).Namespace(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			r.made[string(owner)] = err == nil
+			return err
+		}
+	}
 }
 
 // An onceWatched lets one watch of each kind of child pass; later watches get no answer.

@@ -105,6 +105,7 @@ const (
 	clears          = "clears"           // it deletes a ConfigMap of another owner that has the name of its child
 	adopts          = "adopts"           // it applies a child over an object that is not its own
 	sweeps          = "sweeps"           // it deletes the children of a Greeting that is being deleted, by their names
+	doubles         = "doubles"          // it creates the ConfigMap that its list lacks under the first name that is free
 	deaf            = "deaf"             // it watches its children once: after the end of a watch, it only lists them
 	sulks           = "sulks"            // it does nothing more once a user has deleted a ConfigMap
 	chokes          = "chokes"           // it panics when the text is not ASCII

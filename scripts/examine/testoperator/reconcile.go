@@ -317,6 +317,9 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	if r.fault == creates || r.fault == trusts {
 		return r.create(ctx, gvr, want)
 	}
+	if r.fault == doubles && gvr == children[0] {
+		return r.double(ctx, want)
+	}
 	have, err := r.get(gvr, cache.MetaObjectToName(want))
 	key := gvr.Resource + " " + cache.MetaObjectToName(want).String()
 	switch {

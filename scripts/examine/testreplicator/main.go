@@ -1,7 +1,7 @@
 // An operator of the tests of examine that has no CRD. It copies the data of a ConfigMap into
 // another one: the annotation test.example.com/copy-to names it, in the same namespace or in another (team/hello). With
-// SOURCE=notes it copies the data of a Note, a custom resource whose fields are at its root. FAULT plants a fault that a
-// test must find.
+// SOURCE=notes it copies the data of a Note, a custom resource whose fields are at its root. With SOURCE=deployments
+// the annotation of a Deployment names a PodDisruptionBudget for its pods. FAULT plants a fault that a test must find.
 package main
 
 import (
@@ -29,8 +29,10 @@ import (
 )
 
 var (
-	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	notes      = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "notes"}
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	notes       = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "notes"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	budgets     = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
 const (
@@ -58,7 +60,7 @@ func main() {
 type replicator struct {
 	client          dynamic.Interface
 	fault           string
-	source          schema.GroupVersionResource
+	source, copy    schema.GroupVersionResource
 	sources, copies cache.GenericLister
 	queue           workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
@@ -73,14 +75,17 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &replicator{client: client, fault: os.Getenv("FAULT"), source: configMaps,
+	r := &replicator{client: client, fault: os.Getenv("FAULT"), source: configMaps, copy: configMaps,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())}
-	if os.Getenv("SOURCE") == notes.Resource {
+	switch os.Getenv("SOURCE") {
+	case notes.Resource:
 		r.source = notes
+	case deployments.Resource:
+		r.source, r.copy = deployments, budgets
 	}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	r.sources, r.copies = factory.ForResource(r.source).Lister(), factory.ForResource(configMaps).Lister()
-	for _, gvr := range slices.Compact([]schema.GroupVersionResource{r.source, configMaps}) {
+	r.sources, r.copies = factory.ForResource(r.source).Lister(), factory.ForResource(r.copy).Lister()
+	for _, gvr := range slices.Compact([]schema.GroupVersionResource{r.source, r.copy}) {
 		_, err := factory.ForResource(gvr).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: r.enqueue, UpdateFunc: func(old, now any) { r.enqueue(old); r.enqueue(now) }, DeleteFunc: r.enqueue})
 		if err != nil {
@@ -164,7 +169,7 @@ func (r *replicator) reconcile(ctx context.Context, name cache.ObjectName) error
 			continue
 		}
 		uid := have.GetUID()
-		err := r.client.Resource(configMaps).Namespace(at.Namespace).Delete(ctx, at.Name,
+		err := r.client.Resource(r.copy).Namespace(at.Namespace).Delete(ctx, at.Name,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if !apierrors.IsNotFound(err) {
 			errs = errors.Join(errs, err)
@@ -176,9 +181,36 @@ func (r *replicator) reconcile(ctx context.Context, name cache.ObjectName) error
 	return errs
 }
 
+// copyOf returns the copy of a source, without a name. That of a Deployment is a budget for its pods.
+func copyOf(source *unstructured.Unstructured) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	if source.GetKind() == "Deployment" {
+		selector, _, _ := unstructured.NestedMap(source.Object, "spec", "selector")
+		u.Object = map[string]any{"spec": map[string]any{"minAvailable": int64(1), "selector": selector}}
+		u.SetGroupVersionKind(budgets.GroupVersion().WithKind("PodDisruptionBudget"))
+		return u
+	}
+	u.Object = map[string]any{"data": source.Object["data"]}
+	u.SetGroupVersionKind(configMaps.GroupVersion().WithKind("ConfigMap"))
+	return u
+}
+
+// hasContent reports whether an object has the data of a copy, or the fields of its spec.
+func hasContent(have, want *unstructured.Unstructured) bool {
+	spec, _, _ := unstructured.NestedMap(want.Object, "spec")
+	for field, value := range spec {
+		now, _, _ := unstructured.NestedFieldNoCopy(have.Object, "spec", field)
+		if !reflect.DeepEqual(now, value) {
+			return false
+		}
+	}
+	return reflect.DeepEqual(have.Object["data"], want.Object["data"])
+}
+
 // apply makes the copy of a source, unless the copy is as it should be.
 func (r *replicator) apply(ctx context.Context, source *unstructured.Unstructured, target cache.ObjectName) error {
 	from := cache.MetaObjectToName(source).String()
+	want := copyOf(source)
 	object, err := r.copies.ByNamespace(target.Namespace).Get(target.Name)
 	if err == nil {
 		have := object.(*unstructured.Unstructured)
@@ -186,18 +218,16 @@ func (r *replicator) apply(ctx context.Context, source *unstructured.Unstructure
 		case have.GetAnnotations()[copiedFrom] != from && r.fault != adopts:
 			return fmt.Errorf("%s already exists, and is not a copy of %s", target, from)
 		case r.fault == once, have.GetAnnotations()[copiedFrom] == from &&
-			reflect.DeepEqual(have.Object["data"], source.Object["data"]):
+			hasContent(have, want):
 			return nil
 		}
 	} else if !apierrors.IsNotFound(err) {
 		return err
 	}
-	want := &unstructured.Unstructured{Object: map[string]any{"data": source.Object["data"]}}
-	want.SetGroupVersionKind(configMaps.GroupVersion().WithKind("ConfigMap"))
 	want.SetNamespace(target.Namespace)
 	want.SetName(target.Name)
 	want.SetAnnotations(map[string]string{copiedFrom: from})
-	client := r.client.Resource(configMaps).Namespace(target.Namespace)
+	client := r.client.Resource(r.copy).Namespace(target.Namespace)
 	if err == nil && r.fault == merges {
 		data, err := want.MarshalJSON()
 		if err == nil {
