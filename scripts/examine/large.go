@@ -93,7 +93,7 @@ func (t *trial) becomesTooLarge(v variation, c child) (Finding, error) {
 		return Finding{}, err
 	}
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(time.Minute, t.asBefore); err != nil {
+	if err := t.awaitFirstState(v, time.Minute); err != nil {
 		return t.notRecovered("1 minute after the text was short again", mark, err), nil
 	}
 	back := fmt.Sprintf("the refusal was %q; as before %.1f s after the text was short again", shortened(message, 200),
