@@ -151,7 +151,7 @@ var experiments = []experiment{
 	{"replicas", "Two replicas", 2, false, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
 	{"drift", "Drift", 10, false, "People and programs change what an operator owns. Others watch their children (Owns), and " +
 		"apply the fields that they set; additions by others stay.", drift},
-	{"admission", "Admission", 6, false,
+	{"admission", "Admission", 8, false,
 		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
 			"the other children, and try again with exponential backoff.", admission},
 	{"older", "Children of an older version", 3, false,

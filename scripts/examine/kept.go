@@ -3,6 +3,7 @@ package examine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,12 +14,12 @@ import (
 	"example.com/operator-workshop/scripts/examine/wire"
 )
 
-// An edit is a change of the sample that reaches a field of a child; state is the end state with the change.
+// An edit is a change of the sample that reaches a field of a child. The goal is the end state with the change.
 type edit struct {
 	variation variation
 	child     child
 	path      path
-	state     state.State
+	goal      goal
 }
 
 // mostEdits is how many changes of the sample are tried until one reaches a field.
@@ -28,11 +29,7 @@ const mostEdits = 4
 func (r *run) policyKeeps() (disturbance, error) {
 	all, _ := r.target.variations(usual)
 	for _, v := range all[:min(len(all), mostEdits)] {
-		var e edit
-		_, err := r.try(func(t *trial) (_ Finding, err error) {
-			e, err = t.edited(v)
-			return Finding{}, err
-		})
+		e, err := r.findEdit(v)
 		if err != nil && !errors.Is(err, errOver) {
 			return disturbance{}, err
 		}
@@ -44,6 +41,25 @@ func (r *run) policyKeeps() (disturbance, error) {
 	return disturbance{"a policy keeps a field that the sample changes", false, func(*trial) (Finding, error) {
 		return skipped("%d of %d changes of the sample reach no field that it sets", min(len(all), mostEdits), len(all)), nil
 	}}, nil
+}
+
+// findEdit makes a change of the sample twice, to know which values of its end state vary, such as the name of one more pod.
+// The path is nil when no field has the change.
+func (r *run) findEdit(v variation) (e edit, err error) {
+	var ends []state.State
+	for range 2 {
+		_, err = r.try(func(t *trial) (Finding, error) {
+			e, err = t.edited(v)
+			return Finding{}, err
+		})
+		if err != nil || e.path == nil {
+			return edit{}, err
+		}
+		ends = append(ends, e.goal.state)
+	}
+	e.goal.state, e.goal.varying = state.Common(ends)
+	maps.Copy(e.goal.varying, r.varying)
+	return e, nil
 }
 
 // edited changes a sample that is ready. It returns the first field that the operator sets and that the change reached, and
@@ -73,7 +89,7 @@ func (t *trial) edited(v variation) (e edit, err error) {
 		return e, nil
 	}
 	now, err := t.observe()
-	return edit{v, c, p, now}, err
+	return edit{v, c, p, goal{state: now}}, err
 }
 
 // changedField is the first field that the operator sets and that has another value than before.
@@ -130,5 +146,5 @@ func (t *trial) keeps(e edit) (Finding, error) {
 	if err != nil {
 		return skipped("%v", err), nil
 	}
-	return t.againstPolicy(e.child, stop, e.state, warnings)
+	return t.againstPolicy(e.child, stop, e.goal, warnings)
 }

@@ -143,12 +143,12 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	if err := t.eventually(20*time.Second, there); err != nil {
 		return skipped("%v", err), nil
 	}
-	return t.againstPolicy(m.child, stop, t.state, nil)
+	return t.againstPolicy(m.child, stop, goal{t.state, t.varying}, nil)
 }
 
 // againstPolicy observes the operator while a policy changes a child, and then removes the policy. The operator must report
 // the change, also by events besides the earlier warnings, and then reach the state that it reaches without the policy.
-func (t *trial) againstPolicy(c child, stop func(context.Context) error, without state.State,
+func (t *trial) againstPolicy(c child, stop func(context.Context) error, without goal,
 	warnings map[string]int32) (Finding, error) {
 	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
 	if err != nil {
@@ -166,7 +166,7 @@ func (t *trial) againstPolicy(c child, stop func(context.Context) error, without
 		if err != nil {
 			return err
 		}
-		return asIn(got, without, t.varying)
+		return without.isReached(got)
 	}
 	begin, back := time.Now(), "as undisturbed %.1f s after the policy was deleted"
 	if err = t.eventually(t.patience(), isBack); err != nil {
@@ -206,14 +206,29 @@ func (t *trial) touch(c child) error {
 	return nil
 }
 
-// noticed reports whether the status differs from that of a state, or is of an earlier generation, or a new event warns.
-func (t *trial) noticed(without state.State, warnings map[string]int32) (found bool, where string) {
+// A goal is the end state without a policy, and the paths whose values vary.
+type goal struct {
+	state   state.State
+	varying map[string]bool
+}
+
+// isReached returns nil when a state is the goal.
+func (g goal) isReached(got state.State) error {
+	if lines := state.Differences(got, g.state, g.varying); len(lines) > 0 {
+		return differenceError(lines)
+	}
+	return nil
+}
+
+// noticed reports whether the status differs from that of a goal, or is of an earlier generation, or a new event warns.
+func (t *trial) noticed(without goal, warnings map[string]int32) (found bool, where string) {
 	now, err := t.observe()
 	if err != nil {
 		return true, "a child is missing"
 	}
-	if lines := state.Differences(t.statusIn(now), t.statusIn(without), t.varying); len(lines) > 0 {
-		return true, "the status reports it (" + lines[0] + ")"
+	status := goal{t.statusIn(without.state), without.varying}
+	if err := status.isReached(t.statusIn(now)); err != nil {
+		return true, "the status reports it (" + firstLine(err.Error()) + ")"
 	}
 	u, err := t.sample()
 	if err != nil {

@@ -113,12 +113,6 @@ func (t *trial) asUndisturbed() error {
 }
 
 // asUndisturbedIn returns nil when a state is that of an undisturbed run.
-func (t *trial) asUndisturbedIn(got state.State) error { return asIn(got, t.state, t.varying) }
-
-// asIn returns nil when a state is the wanted state, apart from values that vary.
-func asIn(got, want state.State, varying map[string]bool) error {
-	if lines := state.Differences(got, want, varying); len(lines) > 0 {
-		return differenceError(lines)
-	}
-	return nil
+func (t *trial) asUndisturbedIn(got state.State) error {
+	return goal{t.state, t.varying}.isReached(got)
 }
