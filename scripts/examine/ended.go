@@ -36,6 +36,9 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 			"pod: name the namespace in ENV= or ARGS=, as ENV='POD_NAMESPACE=$NAMESPACE OPERATOR_NAMESPACE=$NAMESPACE'%s",
 			words(p))
 	}
+	if limit := limitOf(output); limit != "" {
+		return fmt.Errorf("the operator %v: %s%s", p.Exit(), limit, words(p))
+	}
 	if commands := commandsIn(output); len(commands) > 0 && requests == 0 {
 		return fmt.Errorf("the operator printed its help and %v, so nothing can be examined: it has the commands %s. Begin "+
 			"ARGS= with the command that starts it, as the Deployment in its manifests does (often "+
@@ -66,6 +69,16 @@ func missingCRD(text string) string {
 	}
 	return fmt.Sprintf("the CRD of %s %s is missing: add its file to CRD=, or to NEEDS= if it is the CRD of another "+
 		"product", m[2], m[1])
+}
+
+// limitOf names the limit of the machine that a program has reached, and the fix; empty when its output has none. A
+// program that watches a file, such as a certificate, needs an inotify instance, and each control plane has 13 of them.
+func limitOf(output string) string {
+	if !strings.Contains(output, "too many open files") {
+		return ""
+	}
+	return "it reached a limit of this machine, often that of inotify: end other programs, or raise it by " +
+		"`sudo sysctl fs.inotify.max_user_instances=1024`"
 }
 
 // notInPod matches the usual errors about a file.

@@ -1125,7 +1125,8 @@ func TestASentenceFromTheCluster(t *testing.T) {
 		"OUTSIDE=1 runs the program outside a pod":                   {fails("open data.txt: no such file or directory"), false},
 		"another program on this machine listens on :9443": {
 			fails("listen tcp :9443: bind: address already in use"), true},
-		"ENV='POD_NAMESPACE=": {fails("open /var/run/secrets/serviceaccount/namespace"), true},
+		"fs.inotify.max_user_instances":                                {fails("problem running manager: too many open files"), false},
+		"ENV='POD_NAMESPACE=":                                          {fails("open /var/run/secrets/serviceaccount/namespace"), true},
 		"only where a pod finds it, and the lab runs it outside a pod": {fails("KUBERNETES_SERVICE_HOST must be defined"), true},
 	} {
 		t.Run(say, func(t *testing.T) {

@@ -85,6 +85,9 @@ func TestManifest(t *testing.T) {
 		if names, wanted := w.services(), "greetings."+namespace+".svc"; len(names) != 4 || names[2] != wanted {
 			t.Errorf("Services %q, want %s", names, wanted)
 		}
+		if n := len(w.ofKinds("ConfigMap")); n != 1 {
+			t.Errorf("%s: %d ConfigMaps", file, n)
+		}
 		if say := w.leftOutWorkloads(); (say == "Of MANIFEST=, the lab does not run Job prepare.") != (file != manifest) {
 			t.Errorf("%s: %q", file, say)
 		}

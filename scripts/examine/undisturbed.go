@@ -210,8 +210,9 @@ func (t *trial) sight() error {
 
 func (r *run) neverReady(err error) error {
 	if p := r.operator.Process(); p != nil && !p.Running() && !errors.Is(err, errNotStarted) {
-		return fmt.Errorf("the operator %v while it handled the sample, so nothing can be examined: see its last lines and "+
-			"fix that first%s", p.Exit(), words(p))
+		fix := cmp.Or(limitOf(p.Output()), "see its last lines and fix that first")
+		return fmt.Errorf("the operator %v while it handled the sample, so nothing can be examined: %s%s", p.Exit(), fix,
+			words(p))
 	}
 	return fmt.Errorf("the sample never got ready undisturbed, so no disturbed end can be compared with it: %w\nFix: %s%s",
 		err, cmp.Or(missingCRD(r.operator.Process().Output()), whatToDo(err)), words(r.operator.Process()))
