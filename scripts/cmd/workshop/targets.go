@@ -307,7 +307,8 @@ func (w workshop) offline(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(state)
-	cmd := w.program(ctx, script, "sh", "-c", `trap 'make down' EXIT; make up && go -C 01-crd test -count=1 ./...`)
+	// Another shell does not run the trap when a signal ends it.
+	cmd := w.program(ctx, script, "bash", "-c", `trap 'make down' EXIT; make up && go -C 01-crd test -count=1 ./...`)
 	cmd.Env = append(cmd.Env, "WORKSHOP_STATE="+state)
 	return foreground(cmd, out)
 }
