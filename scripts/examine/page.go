@@ -27,7 +27,8 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "\n%s\n", Escape(note))
 	}
 	for _, id := range r.Gone {
-		fmt.Fprintf(&b, "\nThe baseline accepts %s, which did not fail in this run: take it off the list, or add sometimes: true.\n", id)
+		fmt.Fprintf(&b, "\nThe baseline accepts %s, which did not fail in this run: take it off the list, or add "+
+			"sometimes: true.\n", id)
 	}
 	if len(r.Children) > 0 {
 		fmt.Fprintf(&b, "\nThe operator writes: %s.\n", Escape(strings.Join(r.Children, ", ")))
@@ -85,6 +86,14 @@ func Block(margin string, lines ...string) string {
 	return "\n" + margin + "    " + strings.ReplaceAll(text, "\n", "\n"+margin+"    ") + "\n"
 }
 
+// named is the title of a result, after its ID unless the ID follows from the title.
+func named(f outcome.Result) string {
+	if f.ID == "" || f.ID == idOf(f.Experiment, f.Title) {
+		return Escape(f.Title)
+	}
+	return "`" + strings.ReplaceAll(f.ID, "`", "") + "` " + Escape(f.Title)
+}
+
 // worst lists the failures by severity, and groups those of one cause.
 func (r *Report) worst(b *strings.Builder) {
 	for _, s := range append(severities[:len(severities):len(severities)], "") {
@@ -107,7 +116,7 @@ func (r *Report) worst(b *strings.Builder) {
 			for _, f := range all {
 				if f.Cause == first.Cause {
 					link := anchor(r.section(f.Experiment).Title)
-					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", Escape(f.Title), link, Escape(firstLine(f.What)))
+					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", named(f), link, Escape(firstLine(f.What)))
 				}
 			}
 		}
@@ -115,7 +124,8 @@ func (r *Report) worst(b *strings.Builder) {
 	var accepted []string
 	for _, f := range r.Findings {
 		if f.Verdict == Failed && f.Accepted != "" {
-			accepted = append(accepted, fmt.Sprintf("- %s: %s. Accepted: %s", Escape(f.Title), Escape(firstLine(f.What)), f.Accepted))
+			line := fmt.Sprintf("- %s: %s. Accepted: %s", named(f), Escape(firstLine(f.What)), Escape(f.Accepted))
+			accepted = append(accepted, line)
 		}
 	}
 	if len(accepted) > 0 {
@@ -142,8 +152,8 @@ func (r *Report) items(b *strings.Builder, experiment string, passed bool) {
 		if f.Experiment != experiment || (f.Verdict == Passed) != passed {
 			continue
 		}
-		text := strings.TrimSuffix(f.Title+": "+strings.TrimSpace(f.What), ": ")
-		fmt.Fprintf(b, "- **%s**: %s\n", f.Verdict, strings.ReplaceAll(Escape(text), "\n", "\n  "))
+		text := strings.TrimSuffix(named(f)+": "+Escape(strings.TrimSpace(f.What)), ": ")
+		fmt.Fprintf(b, "- **%s**: %s\n", f.Verdict, strings.ReplaceAll(text, "\n", "\n  "))
 		if evidence := slices.Concat(f.Evidence, f.Counts()); len(evidence) > 0 {
 			b.WriteString(Block("  ", evidence...) + "\n")
 		}
@@ -178,7 +188,7 @@ func Table(reports ...*Report) string {
 			for _, f := range r.Findings {
 				if f.Experiment == s.ID && !listed[f.ID] {
 					listed[f.ID] = true
-					row("`"+f.ID+"` "+Escape(f.Title), func(other outcome.Result) bool { return other.ID == f.ID })
+					row(named(f), func(other outcome.Result) bool { return other.ID == f.ID })
 				}
 			}
 		}

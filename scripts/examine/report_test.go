@@ -476,7 +476,7 @@ func TestAPageHasTextsAsTheyAre(t *testing.T) {
 		r.Findings[n].What, r.Findings[n].Evidence = hostile, []string{hostile}
 	}
 	r.Sections = []Section{{"drift", "Drift | [link](z)", "why"}}
-	for name, page := range map[string]string{"a report": r.Markdown(), "two reports": Table(r, r), "nothing": (&Report{}).Markdown()} {
+	for name, page := range map[string]string{"a report": r.Markdown(), "two": Table(r, r), "none": (&Report{}).Markdown()} {
 		tree := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(markdown.NewReader([]byte(page)))
 		err := ast.Walk(tree, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
 			switch n := n.(type) {

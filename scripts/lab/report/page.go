@@ -15,20 +15,23 @@ const Title = "MyWeb operators, compared"
 // Markdown is the page with the reports side by side. The evidence of each is in its own page.
 func (r *Comparison) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nThe lab ran each of these programs behind a proxy, which lists its requests and, where a check wants "+
-		"it, disturbs them.\n\n- Date: %s, %d minutes\n", Title, r.Date.UTC().Format("2006-01-02 15:04 UTC"), int(r.Took.Minutes()+0.5))
+	fmt.Fprintf(&b, "# %s\n\nThe lab ran each of these programs behind a proxy, which lists its requests and, where a check "+
+		"wants it, disturbs them.\n\n", Title)
+	fmt.Fprintf(&b, "- Date: %s, %d minutes\n", r.Date.UTC().Format("2006-01-02 15:04 UTC"), int(r.Took.Minutes()+0.5))
 	for _, facts := range [][]string{{"Commit: " + r.Commit}, r.Machine, r.Versions} {
 		fmt.Fprintf(&b, "- %s\n", examine.Escape(strings.Join(facts, ", ")))
 	}
 	var reports []*examine.Report
 	for _, i := range r.Impls {
 		reports = append(reports, i.Report)
-		fmt.Fprintf(&b, "- [%s](%s/examine.html): its failures, with their evidence\n", examine.Escape(i.Report.Operator), i.Name)
+		name := examine.Escape(i.Report.Operator)
+		fmt.Fprintf(&b, "- [%s](%s/examine.html): its failures, with their evidence\n", name, i.Name)
 	}
 	var ways strings.Builder
 	_ = r.Ways().Print(&ways) // a builder returns no error
 	fmt.Fprintf(&b, "\n## A row for each\n\n%s%s", waysText, examine.Block("", ways.String()))
-	fmt.Fprintf(&b, "\n## Checks\n\nA skipped check does not apply to this operator, or did not run.\n%s", examine.Table(reports...))
+	fmt.Fprintf(&b, "\n## Checks\n\nA skipped check does not apply to this operator, or did not run.\n%s",
+		examine.Table(reports...))
 	r.costs(&b)
 	fmt.Fprintf(&b, "\n## How to repeat it\n\nIn the root of the workshop:\n%s", examine.Block("", r.Commands...))
 	return b.String()

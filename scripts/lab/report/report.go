@@ -49,8 +49,8 @@ func (i Implementation) counted() outcome.Result {
 
 // Of is the report on an implementation, with the sections of those families of checks that ran.
 func Of(i impl.Implementation, results []outcome.Result, took time.Duration) *examine.Report {
-	r := &examine.Report{Schema: examine.Schema, Operator: i.Name + " " + i.Title, Kind: "MyWeb",
-		Subject: examine.Subject{CRD: impl.CRD}, Date: time.Now().UTC(), Took: took.Round(time.Millisecond), Findings: results}
+	r := &examine.Report{Schema: examine.Schema, Operator: i.Name + " " + i.Title, Kind: "MyWeb", Findings: results,
+		Subject: examine.Subject{CRD: impl.CRD}, Date: time.Now().UTC(), Took: took.Round(time.Millisecond)}
 	for _, s := range sections() {
 		family, _, _ := strings.Cut(s.ID, "/")
 		if slices.ContainsFunc(results, func(o outcome.Result) bool { return strings.HasPrefix(o.ID, family+"/") }) {
@@ -60,7 +60,7 @@ func Of(i impl.Implementation, results []outcome.Result, took time.Duration) *ex
 	return r
 }
 
-// sections are the behaviours, the parts of the life of a MyWeb in crash sequences, and the rows of the catalogue of faults.
+// sections are the behaviours, the crash sequences, the rows of the catalogue of faults, and the requests.
 func sections() (all []examine.Section) {
 	const crashes = "The operator is killed right after one of its writes was committed, in every combination, and started " +
 		"again. It passes when the end state is that of an undisturbed run."
@@ -75,5 +75,6 @@ func sections() (all []examine.Section) {
 		"update page, image and replicas changed", "start every state to start from"})
 	add("fault", "Fault", "Requests, watches, the control plane and other writers are disturbed, one way at a time.",
 		checks.FaultTitles)
-	return append(all, examine.Section{ID: "budget", Title: "Requests of ten MyWebs", Why: "They are counted by phase and kind."})
+	return append(all, examine.Section{ID: "budget", Title: "Requests of ten MyWebs",
+		Why: "They are counted by phase and kind."})
 }

@@ -53,7 +53,7 @@ func (r *Comparison) Ways() *Ways {
 		Machine: slices.Concat(r.Machine, r.Versions)}
 	for _, i := range r.Impls {
 		row := Way{Name: i.Name, Title: i.Title, Cells: map[string]string{}}
-		for column, family := range map[string]string{"behaviours": "behaviour/", "crashes": "crash/", "faults": "fault/"} {
+		for family, column := range map[string]string{"behaviour/": "behaviours", "crash/": "crashes", "fault/": "faults"} {
 			outcomes := slices.DeleteFunc(slices.Clone(i.Report.Findings), func(o outcome.Result) bool {
 				return !strings.HasPrefix(o.ID, family)
 			})

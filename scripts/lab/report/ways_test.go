@@ -16,7 +16,8 @@ import (
 func TestWays(t *testing.T) {
 	r := sample()
 	undisturbed := []outcome.Result{{ID: "crash/creation-undisturbed-1", Verdict: outcome.Failed}}
-	r.Impls = append(r.Impls, Implementation{Name: "shell", Title: "a shell loop", Report: &examine.Report{Findings: undisturbed}})
+	r.Impls = append(r.Impls, Implementation{Name: "shell", Title: "a shell loop",
+		Report: &examine.Report{Findings: undisturbed}})
 	r.Notes = []string{"shell: not every check was run: 15m0s are over"}
 	w := r.Ways()
 	want := Way{Name: "03", Title: "client-go by hand", Cells: map[string]string{"lines": "1240", "files": "9",
