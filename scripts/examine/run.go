@@ -340,13 +340,7 @@ func (r *run) add(title string, f Finding) {
 // lastVerdict is the verdict of the newest finding.
 func (r *run) lastVerdict() Verdict { return r.report.Findings[len(r.report.Findings)-1].Verdict }
 
-func firstLine(text string) string {
-	line, rest, _ := strings.Cut(text, "\n")
-	if rest != "" {
-		line += " …"
-	}
-	return line
-}
+var firstLine = outcome.FirstLine
 
 // late reports whether optional work must be left out.
 func (r *run) late() bool { return r.clock.now() > r.deadline }

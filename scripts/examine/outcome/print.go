@@ -55,14 +55,19 @@ func Line(w io.Writer, v Verdict, name, text string) {
 	fmt.Fprint(w, head, strings.TrimLeft(lines.String(), " "))
 }
 
-// Brief is the title and the first line of the observation, in lines that fit.
-func (r Result) Brief() string {
-	line, _, more := strings.Cut(r.What, "\n")
-	if more {
+// FirstLine is the first line of a text, with a mark when more follows.
+func FirstLine(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	if rest != "" {
 		line += " …"
 	}
+	return line
+}
+
+// Brief is the title and the first line of the observation, in lines that fit.
+func (r Result) Brief() string {
 	var text strings.Builder
-	Wrap(&text, strings.Repeat(" ", len(r.Verdict.Head())), r.Title+": "+line)
+	Wrap(&text, strings.Repeat(" ", len(r.Verdict.Head())), r.Title+": "+FirstLine(r.What))
 	return r.Verdict.Head() + strings.TrimSpace(text.String())
 }
 
