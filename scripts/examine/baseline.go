@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/strictyaml"
 )
 
@@ -44,7 +45,7 @@ func ReadBaseline(file string) (b Baseline, err error) {
 // When an experiment skipped a part, a finding may only be missing.
 func (r *Report) Accept(b Baseline) {
 	for _, a := range b.Accepted {
-		at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.ID == a.ID })
+		at := slices.IndexFunc(r.Findings, func(f outcome.Result) bool { return f.ID == a.ID })
 		if at >= 0 && r.Findings[at].Verdict == Failed {
 			r.Findings[at].Accepted = a.Reason
 			continue
@@ -69,7 +70,7 @@ var badness = map[Verdict]int{Late: 1, Failed: 2}
 func Compare(older, newer *Report) (page string, worse []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s against %s\n\n", newer.Operator, older.Operator)
-	before := map[string]Finding{}
+	before := map[string]outcome.Result{}
 	for _, f := range older.Findings {
 		before[f.ID] = f
 	}
@@ -112,10 +113,10 @@ func Compare(older, newer *Report) (page string, worse []string) {
 	}
 	b.WriteString("## Requests\n\n| experiment | reads before | reads now | writes before | writes now |\n" +
 		"| --- | --- | --- | --- | --- |\n")
-	for _, e := range experiments {
-		if !older.cut(e.id) && !newer.cut(e.id) {
-			was, now := older.Requests[e.id], newer.Requests[e.id]
-			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", e.title, was.Reads, now.Reads, was.Writes, now.Writes)
+	for _, s := range newer.sections() {
+		if !older.cut(s.ID) && !newer.cut(s.ID) {
+			was, now := older.Requests[s.ID], newer.Requests[s.ID]
+			fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", s.Title, was.Reads, now.Reads, was.Writes, now.Writes)
 		}
 	}
 	return b.String(), worse

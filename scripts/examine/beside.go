@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // A queue has the experiments of an examination, in the order of risk. A run takes them in its lab; two runs take them side
@@ -158,7 +160,7 @@ func (r *run) work(q *queue, alone bool) error {
 func (r *Report) merge(other *Report) {
 	r.Findings = append(r.Findings, other.Findings...)
 	ids := IDs()
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+	slices.SortStableFunc(r.Findings, func(a, b outcome.Result) int {
 		return cmp.Compare(slices.Index(ids, a.Experiment), slices.Index(ids, b.Experiment))
 	})
 	maps.Copy(r.Requests, other.Requests)

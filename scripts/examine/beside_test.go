@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/cluster"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // TestQueue has an experiment that runs alone before two that run side by side.
@@ -52,10 +53,12 @@ func TestLinesOfTwoRuns(t *testing.T) {
 }
 
 func TestFindingsOfTwoRuns(t *testing.T) {
-	finding := func(experiment, title string) Finding { return Finding{Experiment: experiment, Title: title} }
-	r := &Report{Findings: []Finding{finding("creation", "a"), finding("drift", "d"), finding("drift", "c")},
+	finding := func(experiment, title string) outcome.Result {
+		return outcome.Result{Experiment: experiment, Title: title}
+	}
+	r := &Report{Findings: []outcome.Result{finding("creation", "a"), finding("drift", "d"), finding("drift", "c")},
 		Requests: map[string]Requests{"drift": {Reads: 1}}}
-	r.merge(&Report{Findings: []Finding{finding("deletion", "b"), finding("spec", "e")},
+	r.merge(&Report{Findings: []outcome.Result{finding("deletion", "b"), finding("spec", "e")},
 		Requests: map[string]Requests{"deletion": {Reads: 2}}})
 	var titles strings.Builder
 	for _, f := range r.Findings {
@@ -92,7 +95,7 @@ func TestSideBySide(t *testing.T) {
 	if got := failedExperiments(report); got != "values permissions" {
 		t.Errorf("failed: %q", got)
 	}
-	if slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Title == "further permissions" }) {
+	if slices.ContainsFunc(report.Findings, func(f outcome.Result) bool { return f.Title == "further permissions" }) {
 		t.Errorf("the permissions of the lease are not used:\n%s", report.Markdown())
 	}
 	ids := []string{}

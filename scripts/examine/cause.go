@@ -3,10 +3,12 @@ package examine
 import (
 	"regexp"
 	"strings"
+
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // A Severity is the cost of a failure.
-type Severity string
+type Severity = outcome.Severity
 
 // Severities, the worst first.
 const (

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/pod"
 )
 
@@ -686,7 +687,7 @@ func TestALongMessage(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || report == nil {
 			t.Fatalf("%v, %v", report, err)
 		}
-		at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == title })
+		at := slices.IndexFunc(report.Findings, func(f outcome.Result) bool { return f.Title == title })
 		if at < 0 || report.Findings[at].Verdict != want {
 			t.Errorf("%s: it is not %s:\n%s", fault, want, report.Markdown())
 		}
@@ -776,7 +777,7 @@ func TestBeforeItsChildren(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || report == nil {
 				t.Fatalf("%v, %v", report, err)
 			}
-			at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == title })
+			at := slices.IndexFunc(report.Findings, func(f outcome.Result) bool { return f.Title == title })
 			say := map[Verdict]string{Passed: "of its lists were answered as of an earlier time",
 				Failed: "it created objects a second time: configmaps/hello-2"}[want]
 			if at < 0 || report.Findings[at].Verdict != want || !strings.Contains(report.Findings[at].What, say) {
@@ -987,7 +988,7 @@ func TestPermissionsThatSamplesReach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == "further permissions" })
+		at := slices.IndexFunc(report.Findings, func(f outcome.Result) bool { return f.Title == "further permissions" })
 		if at < 0 || report.Findings[at].Verdict != Skipped ||
 			slices.Contains(report.Findings[at].Evidence, "create secrets") != (samples == nil) {
 			t.Errorf("with the further samples %q:\n%s", samples, report.Markdown())

@@ -2,7 +2,6 @@ package examine
 
 import (
 	"fmt"
-	"time"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/outcome"
@@ -20,37 +19,15 @@ const (
 	Late    = outcome.Late
 )
 
-// A Finding is the result of one experiment.
-type Finding struct {
-	// ID is the same in each examination of the same sample: "drift/a-deleted-configmaps-hello-comes-back".
-	ID string `json:"id"`
-	// Experiment is the ID of the experiment, such as "drift"; Title is the expectation that it checks.
-	Experiment string `json:"experiment"`
-	Title      string `json:"title"`
-	// Verdict is the result; What has the observation that it rests on.
-	Verdict Verdict `json:"verdict"`
-	What    string  `json:"what"`
-	// Evidence are requests, or differences between objects, one a line.
-	Evidence []string `json:"evidence,omitempty"`
-	// Severity is set on failed and late findings; Cause is the likely cause by the pattern of the observation, and
-	// Others is how other operators solve it.
-	Severity Severity `json:"severity,omitempty"`
-	Cause    string   `json:"cause,omitempty"`
-	Others   string   `json:"others,omitempty"`
-	// Accepted is the reason from the baseline that lists the finding.
-	Accepted string `json:"accepted,omitempty"`
-	// File and Line are the place of the manifest or CRD that the finding is about, if it is about one.
-	File string `json:"file,omitempty"`
-	Line int    `json:"line,omitempty"`
-	// Left is how many parts of an experiment were not tried, of Of parts.
-	Left int `json:"left,omitempty"`
-	Of   int `json:"of,omitempty"`
-	// Took is the duration of the trial.
-	Took time.Duration `json:"took"`
+// A Finding is the result of an experiment while trials make it.
+type Finding struct{ outcome.Result }
+
+func findingOf(v Verdict, what string, args ...any) Finding {
+	return Finding{outcome.Result{Verdict: v, What: fmt.Sprintf(what, args...)}}
 }
 
 func passed(what string, args ...any) Finding {
-	return Finding{Verdict: Passed, What: fmt.Sprintf(what, args...)}
+	return findingOf(Passed, what, args...)
 }
 
 // failed is a failure, except when it rests on a time-out of the lab: that proves nothing about the operator.
@@ -62,15 +39,15 @@ func failed(what string, args ...any) Finding {
 			return f
 		}
 	}
-	return Finding{Verdict: Failed, What: fmt.Sprintf(what, args...)}
+	return findingOf(Failed, what, args...)
 }
 
 func skipped(what string, args ...any) Finding {
-	return Finding{Verdict: Skipped, What: fmt.Sprintf(what, args...)}
+	return findingOf(Skipped, what, args...)
 }
 
 func late(what string, args ...any) Finding {
-	return Finding{Verdict: Late, What: fmt.Sprintf(what, args...)}
+	return findingOf(Late, what, args...)
 }
 
 func (f Finding) with(evidence ...string) Finding {

@@ -40,16 +40,16 @@ type junitText struct {
 // junit writes a suite for each experiment. A failure that the baseline accepts is written as skipped.
 func (r *Report) junit() ([]byte, error) {
 	var all junitSuites
-	for _, e := range experiments {
-		if !r.ran(e.id) {
+	for _, s := range r.sections() {
+		if !r.ran(s.ID) {
 			continue
 		}
-		suite := junitSuite{Name: e.title}
+		suite := junitSuite{Name: s.Title}
 		for _, f := range r.Findings {
-			if f.Experiment != e.id {
+			if f.Experiment != s.ID {
 				continue
 			}
-			c := junitCase{Class: r.Operator + "." + e.id, Name: f.Title, Seconds: f.Took.Seconds()}
+			c := junitCase{Class: r.Operator + "." + s.ID, Name: f.Title, Seconds: f.Took.Seconds()}
 			switch {
 			case f.Verdict == Skipped:
 				c.Skipped = &junitText{Message: firstLine(f.What)}
@@ -83,15 +83,15 @@ func sarifText(text string) jsonObject { return jsonObject{"text": text} }
 // failure. An observation has no line in the operator's code: its place is a manifest, often the sample.
 func (r *Report) sarif() ([]byte, error) {
 	rules, results := []jsonObject{}, []jsonObject{}
-	for _, e := range experiments {
-		rules = append(rules, jsonObject{"id": e.id, "shortDescription": sarifText(e.title),
-			"fullDescription": sarifText(e.why)})
+	for _, s := range r.sections() {
+		rules = append(rules, jsonObject{"id": s.ID, "shortDescription": sarifText(s.Title),
+			"fullDescription": sarifText(s.Why)})
 	}
 	for _, f := range r.Findings {
 		if f.Verdict != Failed {
 			continue
 		}
-		place := jsonObject{"artifactLocation": jsonObject{"uri": inRepository(cmp.Or(f.File, r.Subject.Sample))},
+		place := jsonObject{"artifactLocation": jsonObject{"uri": inRepository(cmp.Or(f.File, r.Subject.Sample, r.Subject.CRD))},
 			"region": jsonObject{"startLine": max(1, f.Line)}}
 		// GitHub reads only this fingerprint. Without it, GitHub hashes the line, which many findings have in common.
 		prints := jsonObject{"primaryLocationLineHash": fmt.Sprintf("%x:1", sha256.Sum256([]byte(f.ID)))}

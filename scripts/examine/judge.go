@@ -43,7 +43,7 @@ var did = map[string]string{
 }
 
 // didOf is what the lab did before a finding.
-func didOf(f Finding) string {
+func didOf(f outcome.Result) string {
 	if what, ok := strings.CutPrefix(f.Title, "a deleted "); ok {
 		return fmt.Sprintf("A user deleted %s.", strings.TrimSuffix(what, " comes back"))
 	}
@@ -65,18 +65,18 @@ func Judge(ctx context.Context, w *fixture.Fixture, s Subject, spec specificatio
 	j := &judged{newRun(ctx, t, Options{Progress: func(string, ...any) {}}), spec}
 	j.fixture, j.prefix, j.specified = w, "examine-"+rand.String(5)+"-", true
 	j.end = s.time()
-	j.found = func(f Finding) error {
+	j.found = func(f outcome.Result) error {
 		if f.Verdict == Skipped && (f.Left == 0 || strings.HasPrefix(f.Title, notTried)) {
 			return nil // it does not apply to this operator
 		}
-		r := outcome.Result{Check: f.Experiment, Title: f.Title, Verdict: f.Verdict, Seconds: outcome.Seconds(f.Took),
-			Namespace: fmt.Sprintf("%s%d", j.prefix, j.trials.Load()), End: w.Ledger.Newest()}
+		f.ID, f.Namespace, f.End = f.Experiment, fmt.Sprintf("%s%d", j.prefix, j.trials.Load()), w.Ledger.Newest()
 		if f.Verdict == Passed {
-			found(r)
+			f.What, f.Evidence = "", nil
+			found(f)
 			return nil
 		}
-		r.Reason, r.Evidence, r.Did = fmt.Sprintf("expected that %s; but %s", f.Title, f.What), f.Evidence, didOf(f)
-		found(r)
+		f.What, f.Did = fmt.Sprintf("expected that %s; but %s", f.Title, f.What), didOf(f)
+		found(f)
 		return errFailed
 	}
 	watching, stop := context.WithCancel(ctx)

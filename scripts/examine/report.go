@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/webpage"
 )
 
 // Schema names the format of a report in JSON: report.schema.json. A version only gets new
@@ -40,12 +42,41 @@ type Report struct {
 	Children []string `json:"children"`
 	// Creation lists the events that the operator received, the requests that it sent, and the lines that it printed,
 	// from the creation of the sample until it was ready.
-	Creation []string  `json:"creation,omitempty"`
-	Findings []Finding `json:"findings"`
+	Creation []string         `json:"creation,omitempty"`
+	Findings []outcome.Result `json:"findings"`
+	// Sections are those of the findings; empty means the experiments of examine.
+	Sections []Section `json:"sections,omitempty"`
 	// Requests are the numbers of requests that the operator sent in each experiment, without leases and events.
 	Requests map[string]Requests `json:"requests"`
 	// Gone are entries of the baseline that did not fail, without those that fail only sometimes.
 	Gone []string `json:"gone,omitempty"`
+}
+
+// A Section of a report has the results of one experiment. Why explains why it matters.
+type Section struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Why   string `json:"why"`
+}
+
+// sections are all sections, in the order of the page.
+func (r *Report) sections() []Section {
+	all := r.Sections
+	if len(all) == 0 {
+		for _, e := range experiments {
+			all = append(all, Section{e.id, e.title, e.why})
+		}
+	}
+	return all
+}
+
+// section is the section with an ID. A report of another version may have others.
+func (r *Report) section(id string) Section {
+	all := r.sections()
+	if at := slices.IndexFunc(all, func(s Section) bool { return s.ID == id }); at >= 0 {
+		return all[at]
+	}
+	return Section{ID: id, Title: id}
 }
 
 // Requests are numbers of requests.
@@ -123,19 +154,18 @@ func (r *Report) Explain(w io.Writer, id string) (found bool) {
 		if f.ID != id && f.Experiment != id {
 			continue
 		}
-		why := f.What
 		if f.Cause != "" {
-			why += fmt.Sprintf("\nSeverity: %s. Likely cause: %s. %s", f.Severity, f.Cause, f.Others)
+			f.What += fmt.Sprintf("\nSeverity: %s. Likely cause: %s. %s", f.Severity, f.Cause, f.Others)
 		}
 		if f.Accepted != "" {
-			why += "\nAccepted: " + f.Accepted
+			f.What += "\nAccepted: " + f.Accepted
+			f.Accepted = "" // print all of it
 		}
-		outcome.Result{Check: f.ID, Title: f.Title, Verdict: f.Verdict, Seconds: f.Took.Seconds(), Reason: why,
-			Evidence: f.Evidence}.Print(w, true)
+		f.Print(w, true)
 		found = true
 	}
 	if experiment, _, _ := strings.Cut(id, "/"); found {
-		outcome.Wrap(w, "", "Why it matters: "+experimentOf(experiment).why)
+		outcome.Wrap(w, "", "Why it matters: "+r.section(experiment).Why)
 	}
 	return found
 }
@@ -158,9 +188,9 @@ func (r *Report) NotTried() string {
 			all = append(all, f.Title)
 		}
 	}
-	for _, e := range experiments {
-		if !r.ran(e.id) {
-			out = append(out, e.id)
+	for _, s := range r.sections() {
+		if !r.ran(s.ID) {
+			out = append(out, s.ID)
 		}
 	}
 	if len(out) > 0 {
@@ -174,7 +204,7 @@ func (r *Report) causes() string {
 	all := map[string]bool{}
 	for _, f := range r.Findings {
 		if f.Verdict == Failed {
-			all[f.Cause] = true
+			all[cmp.Or(f.Cause, f.ID)] = true
 		}
 	}
 	if len(all) == 1 {
@@ -185,11 +215,11 @@ func (r *Report) causes() string {
 
 // cut reports whether an experiment did not run, or parts of it were not tried.
 func (r *Report) cut(id string) bool {
-	return !r.ran(id) || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Experiment == id && f.Left > 0 })
+	return !r.ran(id) || slices.ContainsFunc(r.Findings, func(f outcome.Result) bool { return f.Experiment == id && f.Left > 0 })
 }
 
 // failures are the failed findings of a severity that no baseline accepts.
-func (r *Report) failures(s Severity) (some []Finding) {
+func (r *Report) failures(s Severity) (some []outcome.Result) {
 	for _, f := range r.Findings {
 		if f.Verdict == Failed && f.Severity == s && f.Accepted == "" {
 			some = append(some, f)
@@ -198,93 +228,9 @@ func (r *Report) failures(s Severity) (some []Finding) {
 	return some
 }
 
-// Markdown is the report as a page: failures come first, by severity and cause.
-func (r *Report) Markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s, examined with a %s\n", r.Operator, r.Kind)
-	fmt.Fprintf(&b, "\n%d findings passed, %d failed for %s, %d came late, %d were skipped, in %v, on %s.\n",
-		r.Count(Passed), r.Count(Failed), r.causes(), r.Count(Late), r.Count(Skipped), r.Took,
-		r.Date.Format("2006-01-02 15:04 UTC"))
-	if left := r.NotTried(); left != "" {
-		fmt.Fprintf(&b, "\nNot tried: %s.\n", left)
-	}
-	if r.Interrupted {
-		b.WriteString("\nThe examination was interrupted: later experiments did not run.\n")
-	}
-	for _, note := range r.Notes {
-		fmt.Fprintf(&b, "\n%s\n", note)
-	}
-	for _, id := range r.Gone {
-		fmt.Fprintf(&b, "\nThe baseline accepts %s, which did not fail in this run: take it off the list, or add sometimes: true.\n", id)
-	}
-	if len(r.Children) > 0 {
-		fmt.Fprintf(&b, "\nThe operator writes: %s.\n", strings.Join(r.Children, ", "))
-	}
-	r.worst(&b)
-	b.WriteString("\n## All experiments\n\nThe requests include those for the samples that an experiment creates first.\n\n" +
-		"| experiment | passed | late | failed | skipped | reads | writes |\n" +
-		"| --- | --- | --- | --- | --- | --- | --- |\n")
-	for _, e := range experiments {
-		if n := r.Requests[e.id]; r.ran(e.id) {
-			fmt.Fprintf(&b, "| [%s](#%s) | %d | %d | %d | %d | %d | %d |\n", e.title, anchor(e.title), r.count(e.id, Passed),
-				r.count(e.id, Late), r.count(e.id, Failed), r.count(e.id, Skipped), n.Reads, n.Writes)
-		}
-	}
-	for _, e := range experiments {
-		r.section(&b, e)
-	}
-	if len(r.Creation) > 0 {
-		fmt.Fprintf(&b, "\n## The creation, step by step\n\nThe events that the operator received, the requests that it "+
-			"sent, and the lines that it printed (log).\n\n```text\n%s\n```\n", strings.Join(r.Creation, "\n"))
-	}
-	return b.String()
-}
-
-// anchor is the link that a heading of Markdown gets.
-func anchor(title string) string {
-	return strings.ReplaceAll(strings.ToLower(strings.NewReplacer(",", "", ":", "").Replace(title)), " ", "-")
-}
-
 // ran reports whether an experiment was chosen and begun.
 func (r *Report) ran(id string) bool {
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Experiment == id })
-}
-
-// worst lists the failures by severity, and groups those of one cause.
-func (r *Report) worst(b *strings.Builder) {
-	for _, s := range severities {
-		all := r.failures(s)
-		if len(all) == 0 {
-			continue
-		}
-		fmt.Fprintf(b, "\n## %s\n", strings.ToUpper(string(s[:1]))+string(s[1:]))
-		seen := map[string]bool{}
-		for _, first := range all {
-			if seen[first.Cause] {
-				continue
-			}
-			seen[first.Cause] = true
-			if first.Cause != "" {
-				fmt.Fprintf(b, "\nLikely cause: %s. %s\n", first.Cause, first.Others)
-			}
-			b.WriteString("\n")
-			for _, f := range all {
-				if f.Cause == first.Cause {
-					section := anchor(experimentOf(f.Experiment).title)
-					fmt.Fprintf(b, "- **failed**: [%s](#%s): %s\n", f.Title, section, firstLine(f.What))
-				}
-			}
-		}
-	}
-	var accepted []string
-	for _, f := range r.Findings {
-		if f.Verdict == Failed && f.Accepted != "" {
-			accepted = append(accepted, fmt.Sprintf("- %s: %s. Accepted: %s", f.Title, firstLine(f.What), f.Accepted))
-		}
-	}
-	if len(accepted) > 0 {
-		fmt.Fprintf(b, "\n## Accepted by the baseline\n\n%s\n", strings.Join(accepted, "\n"))
-	}
+	return slices.ContainsFunc(r.Findings, func(f outcome.Result) bool { return f.Experiment == id })
 }
 
 // experimentOf is the experiment with an ID. A report of another version may have others.
@@ -295,32 +241,6 @@ func experimentOf(id string) experiment {
 		}
 	}
 	return experiment{id: id, title: id}
-}
-
-func (r *Report) section(b *strings.Builder, e experiment) {
-	if !r.ran(e.id) {
-		return
-	}
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", e.title, e.why)
-	r.items(b, e, false)
-	if passed := r.count(e.id, Passed); passed > 0 {
-		fmt.Fprintf(b, "\n<details><summary>%d passed</summary>\n\n", passed)
-		r.items(b, e, true)
-		b.WriteString("\n</details>\n")
-	}
-}
-
-// items lists the findings of an experiment that passed, or the others.
-func (r *Report) items(b *strings.Builder, e experiment, passed bool) {
-	for _, f := range r.Findings {
-		if f.Experiment != e.id || (f.Verdict == Passed) != passed {
-			continue
-		}
-		fmt.Fprintf(b, "- **%s**: %s: %s\n", f.Verdict, f.Title, strings.ReplaceAll(strings.TrimSpace(f.What), "\n", "\n  "))
-		if len(f.Evidence) > 0 {
-			fmt.Fprintf(b, "\n  ```text\n  %s\n  ```\n\n", strings.ReplaceAll(strings.Join(f.Evidence, "\n"), "\n", "\n  "))
-		}
-	}
 }
 
 // Write writes the report into a folder, as a page and in the formats for programs, and returns the path of the page.
@@ -340,8 +260,9 @@ func (r *Report) Write(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	page := filepath.Join(folder, "examine.md")
-	for name, data := range map[string][]byte{"examine.md": []byte(r.Markdown()), "examine.json": append(data, '\n'),
+	page, text := filepath.Join(folder, "examine.md"), r.Markdown()
+	err = webpage.Write(filepath.Join(folder, "examine.html"), r.Operator, text)
+	for name, data := range map[string][]byte{"examine.md": []byte(text), "examine.json": append(data, '\n'),
 		"examine.junit.xml": junit, "examine.sarif": sarif} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), data, 0o644))
 	}

@@ -16,12 +16,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	markdown "github.com/yuin/goldmark/text"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
+	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/redact"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
@@ -30,10 +35,10 @@ import (
 func reportOf(findings map[string]Verdict) *Report {
 	r := &Report{Schema: Schema, Operator: "op", Requests: map[string]Requests{"drift": {Reads: 1, Writes: 2}}}
 	for title, v := range findings {
-		f := Finding{ID: idOf("drift", title), Experiment: "drift", Title: title, Verdict: v, What: "what was seen"}
-		r.Findings = append(r.Findings, f.explained())
+		f := Finding{outcome.Result{ID: idOf("drift", title), Experiment: "drift", Title: title, Verdict: v, What: "what was seen"}}
+		r.Findings = append(r.Findings, f.explained().Result)
 	}
-	slices.SortFunc(r.Findings, func(a, b Finding) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(r.Findings, func(a, b outcome.Result) int { return strings.Compare(a.ID, b.ID) })
 	return r
 }
 
@@ -171,7 +176,7 @@ func TestAReportForOtherPrograms(t *testing.T) {
 // TestEachFailureHasACause explains a failure of each experiment that fits no special pattern.
 func TestEachFailureHasACause(t *testing.T) {
 	for _, e := range experiments {
-		f := Finding{Experiment: e.id, Verdict: Failed}.explained()
+		f := Finding{outcome.Result{Experiment: e.id, Verdict: Failed}}.explained()
 		if f.Severity == "" || f.Cause == "" || f.Others == "" {
 			t.Errorf("%s: severity %q, cause %q, others %q", e.id, f.Severity, f.Cause, f.Others)
 		}
@@ -384,7 +389,7 @@ func TestTheSchemaHasTheFieldsOfAReport(t *testing.T) {
 	for name, test := range map[string]struct {
 		of         any
 		properties map[string]json.RawMessage
-	}{"report": {Report{}, report.Properties}, "finding": {Finding{}, findings}} {
+	}{"report": {Report{}, report.Properties}, "finding": {outcome.Result{}, findings}} {
 		if diff := cmp.Diff(fieldsOf(test.of), slices.Sorted(maps.Keys(test.properties))); diff != "" {
 			t.Errorf("%s: (-type +schema):\n%s", name, diff)
 		}
@@ -453,12 +458,48 @@ func TestTheErrorIsShownWithoutTheHelp(t *testing.T) {
 // A report is printed, too: a terminal obeys nothing of an operator's output or of a name in the cluster.
 func TestATerminalObeysNoReport(t *testing.T) {
 	r := run{secrets: redact.New()}
-	r.report = &Report{Notes: []string{"\x1b[2J"}, Findings: []Finding{{Title: "\x1b[2J", What: "a\n\x1b[2J",
+	r.report = &Report{Notes: []string{"\x1b[2J"}, Findings: []outcome.Result{{Title: "\x1b[2J", What: "a\n\x1b[2J",
 		Evidence: []string{"\x1b]0;title\a\tb\n"}}}}
 	r.report.replace(r.shownText)
 	if f := r.report.Findings[0]; r.report.Notes[0] != `\x1b[2J` || f.Title != `\x1b[2J` || f.What != "a\n\\x1b[2J" ||
 		f.Evidence[0] != "\\x1b]0;title\\a\tb\n" {
 		t.Errorf("%+v", r.report)
+	}
+}
+
+// TestAPageHasTextsAsTheyAre: no text of an operator becomes a link, HTML, emphasis or the end of a block.
+func TestAPageHasTextsAsTheyAre(t *testing.T) {
+	const hostile = "<script>alert('x')</script> | a `tick`, *stars* & [link](x) \\|\n```\n[link](y)"
+	r := reportOf(map[string]Verdict{hostile: Failed, "good": Passed, hostile + "2": Skipped})
+	r.Operator, r.Notes, r.Children, r.Creation = hostile, []string{hostile}, []string{hostile}, []string{hostile}
+	for n := range r.Findings {
+		r.Findings[n].What, r.Findings[n].Evidence = hostile, []string{hostile}
+	}
+	r.Sections = []Section{{"drift", "Drift | [link](z)", "why"}}
+	for name, page := range map[string]string{"a report": r.Markdown(), "two": Table(r, r), "none": (&Report{}).Markdown()} {
+		tree := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(markdown.NewReader([]byte(page)))
+		err := ast.Walk(tree, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+			switch n := n.(type) {
+			case *ast.HTMLBlock:
+				if html := string(n.Lines().Value([]byte(page))); !strings.Contains(html, "details>") {
+					t.Errorf("%s: HTML: %s", name, html)
+				}
+			case *ast.RawHTML, *ast.Image, *ast.FencedCodeBlock:
+				t.Errorf("%s: %s of an operator", name, n.Kind())
+			case *ast.Link:
+				if link := string(n.Destination); !strings.HasPrefix(link, "#") {
+					t.Errorf("%s: the link %s", name, link)
+				}
+			case *ast.Emphasis:
+				if n.Level != 2 {
+					t.Errorf("%s: emphasis", name)
+				}
+			}
+			return ast.WalkContinue, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -535,7 +576,7 @@ func TestWhatWasNotTriedStandsFirst(t *testing.T) {
 	}
 	lines := strings.Split(older.Markdown(), "\n")
 	first := strings.Join(lines[:min(10, len(lines))], "\n")
-	older.Findings = append(older.Findings, Finding{Verdict: Failed, Cause: "a"}, Finding{Verdict: Failed, Cause: "a"})
+	older.Findings = append(older.Findings, outcome.Result{Verdict: Failed, Cause: "a"}, outcome.Result{Verdict: Failed, Cause: "a"})
 	if page := older.Markdown(); !strings.Contains(page, "2 failed for 1 cause,") {
 		t.Errorf("three findings of one cause:\n%s", page)
 	}
@@ -595,7 +636,7 @@ func TestThePlaceOfAFinding(t *testing.T) {
 			t.Errorf("%s: %q", file, got)
 		}
 	}
-	r := &Report{Findings: []Finding{{Verdict: Failed, Experiment: "spec", File: "a b/sample.yaml", Line: 7}}}
+	r := &Report{Findings: []outcome.Result{{Verdict: Failed, Experiment: "spec", File: "a b/sample.yaml", Line: 7}}}
 	sarif, err := r.sarif()
 	if err != nil || !strings.Contains(string(sarif), `"uri": "a%20b/sample.yaml"`) ||
 		!strings.Contains(string(sarif), `"startLine": 7`) {

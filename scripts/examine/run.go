@@ -95,7 +95,7 @@ type run struct {
 	prefix    string // of the namespaces of trials
 	specified bool   // a specification names the children
 	// found, when set, gets each finding. An error ends the experiments.
-	found   func(Finding) error
+	found   func(outcome.Result) error
 	stopped error
 }
 
@@ -334,25 +334,17 @@ func (r *run) labWorks(failure error) error {
 func (r *run) add(title string, f Finding) {
 	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
 	f = f.explained()
-	r.report.Findings = append(r.report.Findings, f)
+	r.report.Findings = append(r.report.Findings, f.Result)
 	if r.found != nil && r.stopped == nil {
-		r.stopped = r.found(f)
+		r.stopped = r.found(f.Result)
 	}
-	var text strings.Builder
-	outcome.Wrap(&text, strings.Repeat(" ", len(f.Verdict.Head())), title+": "+firstLine(f.What))
-	r.progress("%s%s", f.Verdict.Head(), strings.TrimSpace(text.String()))
+	r.progress("%s", f.Brief())
 }
 
 // lastVerdict is the verdict of the newest finding.
 func (r *run) lastVerdict() Verdict { return r.report.Findings[len(r.report.Findings)-1].Verdict }
 
-func firstLine(text string) string {
-	line, rest, _ := strings.Cut(text, "\n")
-	if rest != "" {
-		line += " …"
-	}
-	return line
-}
+var firstLine = outcome.FirstLine
 
 // late reports whether optional work must be left out.
 func (r *run) late() bool { return r.clock.now() > r.deadline }

@@ -167,7 +167,7 @@ func firstFailed(r exercise.Judgement) string {
 	}
 	for _, v := range slices.Concat(r.Own, r.Earlier) {
 		if !v.Passed() {
-			return v.Check
+			return v.ID
 		}
 	}
 	return ""

@@ -1,10 +1,7 @@
 // Package outcome has the result of a check. The lab, its examination of any operator, and the exercises share it.
 package outcome
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // A Verdict is how a check ended.
 type Verdict string
@@ -19,29 +16,43 @@ const (
 	Late Verdict = "late"
 )
 
-// A Result is the result of a check of one program.
+// A Severity is the cost of a failure.
+type Severity string
+
+// A Result is the result of a check of one program: of an experiment of examine, or of a check of the lab.
 type Result struct {
-	// Check names the check, Title is its expectation.
-	Check string `json:"name"`
-	Title string `json:"title"`
-	// Group is the family of the check: a behaviour ("5"), a row of the catalogue of faults ("17").
-	Group   string  `json:"group,omitempty"`
+	// ID names the check, and is the same in each run: "behaviour/05-edited-page".
+	ID string `json:"id"`
+	// Experiment is the section of the report: an experiment ("drift"), a behaviour ("behaviour/5"), a row of the
+	// catalogue of faults ("fault/17").
+	Experiment string `json:"experiment"`
+	// Title is the expectation that the check has.
+	Title   string  `json:"title"`
 	Verdict Verdict `json:"verdict"`
-	// Expected is set on a failure that the list of implementations expects.
-	Expected bool `json:"expected,omitempty"`
-	// Seconds is the duration of the check.
-	Seconds float64 `json:"seconds"`
+	// What is the observation that the verdict rests on: it lists the differences, or is the reason why the check was
+	// skipped. The first line suffices for a short message.
+	What string `json:"what"`
+	// Evidence has details, one a line: requests, differences between objects, the program's last lines.
+	Evidence []string `json:"evidence,omitempty"`
+	// Severity is set on failed and late findings of examine; Cause is the likely cause by the pattern of the
+	// observation, and Others is how other operators solve it.
+	Severity Severity `json:"severity,omitempty"`
+	Cause    string   `json:"cause,omitempty"`
+	Others   string   `json:"others,omitempty"`
+	// Accepted is why a failure is accepted: the reason from the baseline or from the list of implementations.
+	Accepted string `json:"accepted,omitempty"`
+	// File and Line are the place of the manifest or CRD that the result is about, if it is about one.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Left is how many parts of an experiment were not tried, of Of parts.
+	Left int `json:"left,omitempty"`
+	Of   int `json:"of,omitempty"`
 	// Needs are properties that a program must have for the check to apply.
-	Needs []string `json:"needs"`
-	// Reason lists the differences, or is the reason why the check was skipped; the first line suffices for a short
-	// message.
-	Reason string `json:"reason,omitempty"`
+	Needs []string `json:"needs,omitempty"`
 	// Did is what a user did before the first difference, or the lab in the place of a user. Reaction is what the program
 	// got and sent after it.
 	Did      string `json:"did,omitempty"`
 	Reaction string `json:"reaction,omitempty"`
-	// Evidence has details: requests, status, the program's last lines.
-	Evidence []string `json:"evidence"`
 	// Requests has the numbers of the program's requests, by phase and kind, of a check that counts them.
 	Requests map[string]map[string]int `json:"requests,omitempty"`
 	// Memory is the resident set of the program and its children in bytes, of a check that reads it.
@@ -51,13 +62,12 @@ type Result struct {
 	Namespace string `json:"namespace,omitempty"`
 	At        int    `json:"at,omitempty"`
 	End       int    `json:"end,omitempty"`
+	// Took is the duration of the check.
+	Took time.Duration `json:"took"`
 }
 
 // Passed reports whether the check passed. A skipped check did not pass.
 func (r Result) Passed() bool { return r.Verdict == Passed }
-
-// Seconds is a duration in seconds, rounded to milliseconds.
-func Seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
 // Count returns how many results have a verdict.
 func Count(results []Result, v Verdict) (n int) {

@@ -55,19 +55,35 @@ func Line(w io.Writer, v Verdict, name, text string) {
 	fmt.Fprint(w, head, strings.TrimLeft(lines.String(), " "))
 }
 
+// FirstLine is the first line of a text, with a mark when more follows.
+func FirstLine(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	if rest != "" {
+		line += " …"
+	}
+	return line
+}
+
+// Brief is the title and the first line of the observation, in lines that fit.
+func (r Result) Brief() string {
+	var text strings.Builder
+	Wrap(&text, strings.Repeat(" ", len(r.Verdict.Head())), r.Title+": "+FirstLine(r.What))
+	return r.Verdict.Head() + strings.TrimSpace(text.String())
+}
+
 // Head is the beginning of a line with the verdict.
 func (v Verdict) Head() string { return fmt.Sprintf("  %-7s ", v) }
 
 // Print writes a result: one line, and below it the reason and the evidence of a failure. Unless verbose, it leaves out
 // some of the evidence.
 func (r Result) Print(w io.Writer, verbose bool) {
-	if r.Expected {
-		Line(w, r.Verdict, r.Check, "as operators.yaml lists it: "+r.Title)
+	if r.Accepted != "" {
+		Line(w, r.Verdict, r.ID, r.Accepted+": "+r.Title)
 		return
 	}
-	Line(w, r.Verdict, r.Check, fmt.Sprintf("%s (%.1f s)", r.Title, r.Seconds))
-	if r.Reason != "" {
-		Wrap(w, margin, r.Reason)
+	Line(w, r.Verdict, r.ID, fmt.Sprintf("%s (%.1f s)", r.Title, r.Took.Seconds()))
+	if r.What != "" {
+		Wrap(w, margin, r.What)
 	}
 	evidence := r.Evidence
 	if !verbose {
@@ -76,13 +92,21 @@ func (r Result) Print(w io.Writer, verbose bool) {
 	for _, line := range evidence {
 		Wrap(w, margin+"| ", plain(line))
 	}
+	for _, line := range r.Counts() {
+		Wrap(w, margin, line)
+	}
+}
+
+// Counts has a line for each phase in which the check counted requests.
+func (r Result) Counts() (lines []string) {
 	for _, phase := range slices.Sorted(maps.Keys(r.Requests)) {
 		var counts []string
 		for _, kind := range slices.Sorted(maps.Keys(r.Requests[phase])) {
 			counts = append(counts, fmt.Sprintf("%d %s", r.Requests[phase][kind], kind))
 		}
-		Wrap(w, margin, phase+": "+cmp.Or(strings.Join(counts, ", "), "no request"))
+		lines = append(lines, phase+": "+cmp.Or(strings.Join(counts, ", "), "no request"))
 	}
+	return lines
 }
 
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)

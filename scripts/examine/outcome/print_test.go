@@ -19,7 +19,7 @@ func TestLinesAreCutBetweenWords(t *testing.T) {
 func TestATerminalObeysNoResult(t *testing.T) {
 	const evil = "\x1b[2J\x1b]0;title\a"
 	var out strings.Builder
-	Result{Check: evil, Title: evil, Verdict: "failed", Reason: evil + "\nand", Evidence: []string{evil},
+	Result{ID: evil, Title: evil, Verdict: "failed", What: evil + "\nand", Evidence: []string{evil},
 		Requests: map[string]map[string]int{"restart": {"get " + evil: 2}, "steady state": {}}}.Print(&out, true)
 	if text := out.String(); strings.ContainsAny(text, "\x1b\a") || strings.Count(text, `\x1b[2J\x1b]0;title\a`) != 5 ||
 		!strings.Contains(text, "restart: 2 get ") || !strings.Contains(text, "steady state: no request") {
@@ -28,7 +28,7 @@ func TestATerminalObeysNoResult(t *testing.T) {
 }
 
 func TestALogThatRepeatsItself(t *testing.T) {
-	v := Result{Check: "c", Verdict: "failed", Evidence: []string{"PATCH web", "2026-11-22T19:35:51Z\tERROR\tno",
+	v := Result{ID: "c", Verdict: "failed", Evidence: []string{"PATCH web", "2026-11-22T19:35:51Z\tERROR\tno",
 		"2026-11-22T19:35:52Z\tERROR\tno", "E1122 19:35:52.123456 no", "PATCH web"}}
 	var brief, all strings.Builder
 	v.Print(&brief, false)
@@ -44,7 +44,7 @@ func TestALogThatRepeatsItself(t *testing.T) {
 
 func TestResultsFitTheScreen(t *testing.T) {
 	long := strings.Repeat("a sentence that says what differed ", 20)
-	r := Result{Check: "behaviour/05-edited-page", Title: "it is so", Verdict: Failed, Reason: long + "\nand more",
+	r := Result{ID: "behaviour/05-edited-page", Title: "it is so", Verdict: Failed, What: long + "\nand more",
 		Evidence: []string{long}}
 	var out strings.Builder
 	r.Print(&out, true)

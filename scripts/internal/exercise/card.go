@@ -39,7 +39,7 @@ func failed(verdicts []Result) []Result {
 // reason of a test is the output of the test.
 func sentences(v Result) (expected, happened string) {
 	const mostOfTest = 4
-	lines := strings.Split(strings.TrimSpace(v.Reason), "\n")
+	lines := strings.Split(strings.TrimSpace(v.What), "\n")
 	expected, happened, ok := strings.Cut(lines[0], "; but ")
 	if !ok {
 		return v.Title, ended(strings.Join(lines[:min(len(lines), mostOfTest)], "\n"))
@@ -81,13 +81,13 @@ func (r Judgement) Card(next string, last *Card) Card {
 		if len(failed(r.Own)) == 0 {
 			lines = append(lines, ofBefore)
 		}
-		return Card{Check: bad[0].Check + ": " + bad[0].Title, Lines: lines, More: len(bad) - 1}
+		return Card{Check: bad[0].ID + ": " + bad[0].Title, Lines: lines, More: len(bad) - 1}
 	}
 	c := Card{Passed: r.Passed()}
 	for _, v := range slices.Concat(r.Own, r.Earlier) {
-		if last != nil && !last.Passed && last.Check == v.Check+": "+v.Title {
+		if last != nil && !last.Passed && last.Check == v.ID+": "+v.Title {
 			c.Lines = append(c.Lines, CardLine{translation.Mark("Fixed"), v.Title})
-		} else if slices.ContainsFunc(r.Own, func(own Result) bool { return own.Check == v.Check }) {
+		} else if slices.ContainsFunc(r.Own, func(own Result) bool { return own.ID == v.ID }) {
 			c.Lines = append(c.Lines, CardLine{translation.Mark("Proved"), v.Title})
 		}
 	}
@@ -113,9 +113,9 @@ func (r Judgement) failing() string {
 	case len(bad) == 0:
 		return ""
 	}
-	first, _, _ := strings.Cut(bad[0].Reason, "\n")
+	first, _, _ := strings.Cut(bad[0].What, "\n")
 	expected, _, _ := strings.Cut(first, "; but ")
-	return bad[0].Check + ": " + expected
+	return bad[0].ID + ": " + expected
 }
 
 // PrintOwn writes the verdicts of an exercise's own check, as soon as they are known. Unless verbose, the first failure
@@ -129,7 +129,7 @@ func (e Exercise) PrintOwn(w io.Writer, verdicts []Result, verbose bool, more ..
 		}
 		return
 	}
-	outcome.Line(w, bad[0].Verdict, bad[0].Check, fmt.Sprintf("%s (%.1f s)", e.said.SayWhole(bad[0].Title), bad[0].Seconds))
+	outcome.Line(w, bad[0].Verdict, bad[0].ID, fmt.Sprintf("%s (%.1f s)", e.said.SayWhole(bad[0].Title), bad[0].Took.Seconds()))
 	e.printLines(w, append(failureLines(bad[0]), more...))
 }
 

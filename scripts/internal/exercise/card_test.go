@@ -15,14 +15,14 @@ import (
 
 // noOwner is the outcome of 04.3 without an owner reference: four failures with one cause.
 var noOwner = Judgement{Kept: true, Built: time.Second, Took: 3 * time.Second, Own: []Result{
-	{Check: "behaviour/05-deleted-configmap", Title: "a deleted ConfigMap comes back, once", Verdict: "failed",
-		Reason: `expected that the ConfigMap is back; but the operator sends nothing any more, and configmaps "web" not found`,
-		Did:    "a user deleted ConfigMap web", Evidence: []string{"requests of the operator:", "12:00:00.000 create configmaps web 201"},
+	{ID: "behaviour/05-deleted-configmap", Title: "a deleted ConfigMap comes back, once", Verdict: "failed",
+		What: `expected that the ConfigMap is back; but the operator sends nothing any more, and configmaps "web" not found`,
+		Did:  "a user deleted ConfigMap web", Evidence: []string{"requests of the operator:", "12:00:00.000 create configmaps web 201"},
 		Reaction: "After that, the operator got the event ConfigMap web DELETED and sent no request."},
-	{Check: "behaviour/05-deleted-deployment", Verdict: "failed", Reason: "expected that the Deployment is back; but it is not"},
-	{Check: "behaviour/05-deleted-service", Verdict: "failed", Reason: "expected that the Service is back; but it is not"},
-	{Check: "behaviour/09-no-create", Verdict: "passed"},
-}, Earlier: []Result{{Check: "behaviour/01-pods-apart", Verdict: "failed", Reason: "no"}}}
+	{ID: "behaviour/05-deleted-deployment", Verdict: "failed", What: "expected that the Deployment is back; but it is not"},
+	{ID: "behaviour/05-deleted-service", Verdict: "failed", What: "expected that the Service is back; but it is not"},
+	{ID: "behaviour/09-no-create", Verdict: "passed"},
+}, Earlier: []Result{{ID: "behaviour/01-pods-apart", Verdict: "failed", What: "no"}}}
 
 func TestFourFailuresAreOneCard(t *testing.T) {
 	e := Exercise{ID: "04.3", Chapter: "04-controller-runtime", File: "main.go"}
@@ -59,8 +59,8 @@ func TestFourFailuresAreOneCard(t *testing.T) {
 
 // TestTheFailureOfAnEarlierCheckHasACard: the exercise's own check is shown as passed, and what it broke has a card.
 func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
-	r := Judgement{Own: []Result{{Check: "a", Verdict: "passed"}}, Earlier: []Result{{Check: "b", Verdict: "passed"},
-		{Check: "c", Verdict: "failed", Title: "the title", Reason: "the sum is 0\nand more\nand more\nand more\nand more"}}}
+	r := Judgement{Own: []Result{{ID: "a", Verdict: "passed"}}, Earlier: []Result{{ID: "b", Verdict: "passed"},
+		{ID: "c", Verdict: "failed", Title: "the title", What: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
 	r.Print(&out, Exercise{ID: "04.3"}, false, CardLine{"Look at", "main.go:5"})
 	if last := r.Card("", nil).Lines; last[len(last)-1] != ofBefore {
@@ -87,7 +87,7 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 		"expected no write; but the operator sent 2 writes:\n  09:57:45.217 update mywebs web 200 20ms same\n  create b": "the operator sent 2 writes\nIts first request: update mywebs web 200 same",
 		"expected that it stops; but it does not: 30 s are over: \n  create a":                                           "it does not: 30 s are over",
 	} {
-		if _, got := sentences(Result{Reason: reason}); got != want {
+		if _, got := sentences(Result{What: reason}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -96,12 +96,12 @@ func TestTheCardHasTheErrorOfAProgramThatEnded(t *testing.T) {
 // TestTheCapstoneNamesItsFilesAndWhatFollows: the CRD is made from the types, and no exercise follows.
 func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	var out strings.Builder
-	Judgement{Own: []Result{{Check: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	Judgement{Own: []Result{{ID: "crd", Verdict: "failed"}}}.Print(&out, Capstone, false)
 	if !strings.Contains(out.String(), "Where:       work/capstone/types.go\n") {
 		t.Errorf("%s", &out)
 	}
 	out.Reset()
-	Judgement{Own: []Result{{Check: "drift", Verdict: "failed"}}}.Print(&out, Capstone, false)
+	Judgement{Own: []Result{{ID: "drift", Verdict: "failed"}}}.Print(&out, Capstone, false)
 	if !strings.Contains(out.String(), "Where:       work/capstone/main.go\n") {
 		t.Errorf("%s", &out)
 	}
@@ -121,11 +121,11 @@ func TestTheCapstoneNamesItsFilesAndWhatFollows(t *testing.T) {
 	if !strings.Contains(w.Hint, `Note a that`) || !strings.Contains(w.Hint, `spec: no "x". Each`) {
 		t.Errorf("the hint is %q", w.Hint)
 	}
-	all := []Result{{Check: "crd", Verdict: "passed"}, {Check: "drift", Verdict: "passed"}, {Check: "restart", Verdict: "passed"}}
-	if v := counting(all, Capstone); v.Check != "drift" {
-		t.Errorf("the loop of a pass is that of %s", v.Check)
+	all := []Result{{ID: "crd", Verdict: "passed"}, {ID: "drift", Verdict: "passed"}, {ID: "restart", Verdict: "passed"}}
+	if v := counting(all, Capstone); v.ID != "drift" {
+		t.Errorf("the loop of a pass is that of %s", v.ID)
 	}
-	if all[2].Verdict = "failed"; counting(all, Capstone).Check != "restart" {
+	if all[2].Verdict = "failed"; counting(all, Capstone).ID != "restart" {
 		t.Error("the loop of a failure is not that of the failed check")
 	}
 }
@@ -139,7 +139,7 @@ func TestAMessageIsShownOnce(t *testing.T) {
 }
 
 func TestTheCardOfAPass(t *testing.T) {
-	r := Judgement{Own: []Result{{Check: "a", Title: "a child comes back", Verdict: "passed"}},
+	r := Judgement{Own: []Result{{ID: "a", Title: "a child comes back", Verdict: "passed"}},
 		Loop: []string{"12:00:00.000 ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}}
 	want := []CardLine{{"Proved", "a child comes back"},
 		{"Loop", "ConfigMap web DELETED delivered → 3 ms → create configmaps web 201 moved"}, {"Next", "04.4 A status"}}
@@ -147,7 +147,7 @@ func TestTheCardOfAPass(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	var out strings.Builder
-	r.Own[0].Check, r.Loop[0] = strings.Repeat("a", 30)+strings.Repeat(" b", 10), r.Loop[0]+strings.Repeat(" c", 20)
+	r.Own[0].ID, r.Loop[0] = strings.Repeat("a", 30)+strings.Repeat(" b", 10), r.Loop[0]+strings.Repeat(" c", 20)
 	r.Print(&out, Exercise{ID: "04.3"}, false)
 	for line := range strings.Lines(out.String()) {
 		if utf8.RuneCountInString(line) > outcome.Columns+1 {
@@ -158,9 +158,9 @@ func TestTheCardOfAPass(t *testing.T) {
 
 // TestAPassNamesWhatItFixed: a check that failed in the run before is marked, also when it belongs to an earlier exercise.
 func TestAPassNamesWhatItFixed(t *testing.T) {
-	own := Result{Check: "a", Title: "a child comes back", Verdict: "passed"}
-	earlier := Result{Check: "b", Title: "two MyWebs never share a pod", Verdict: "passed"}
-	r := Judgement{Own: []Result{own}, Earlier: []Result{earlier, {Check: "c", Title: "no write", Verdict: "passed"}}}
+	own := Result{ID: "a", Title: "a child comes back", Verdict: "passed"}
+	earlier := Result{ID: "b", Title: "two MyWebs never share a pod", Verdict: "passed"}
+	r := Judgement{Own: []Result{own}, Earlier: []Result{earlier, {ID: "c", Title: "no write", Verdict: "passed"}}}
 	before := CardLine{"Proved", "the 2 checks before it passed, too"}
 	for name, test := range map[string]struct {
 		last *Card
@@ -204,7 +204,7 @@ func TestTheCardQuotesTheErrorThatTheOperatorLogged(t *testing.T) {
 		"a long error": {evidence: words("x\tERROR\t" + strings.Repeat("long ", 40)),
 			want: "\nThe operator logged: “" + strings.Repeat("long ", 23) + "long…”"},
 	} {
-		v := Result{Reason: "expected that it is back; but it is not back", Reaction: "After that, the operator sent no request." +
+		v := Result{What: "expected that it is back; but it is not back", Reaction: "After that, the operator sent no request." +
 			test.reaction, Evidence: test.evidence, Namespace: "ns"}
 		lines := failureLines(v)
 		if diff := cmp.Diff(happened+test.reaction+test.want, lines[len(lines)-1].Text); diff != "" {
@@ -238,7 +238,7 @@ func TestTheCardQuotesNoUnrelatedError(t *testing.T) {
 		"without namespace": {did: deleted, evidence: []string{"x\tERROR\tIt is late", elsewhere}, want: "The operator logged: “It is late”"},
 	} {
 		v := Result{Did: test.did, Namespace: "behaviour-09-no-create-abcde", Evidence: test.evidence,
-			Reason: `expected that configmaps foreground is gone; but not within 20s: it is there`}
+			What: `expected that configmaps foreground is gone; but not within 20s: it is there`}
 		if got := logged(v, ""); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
@@ -250,7 +250,7 @@ func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
 	failure := func(check, reason string) Judgement {
-		return Judgement{Own: []Result{{Check: check, Verdict: "failed", Reason: reason}}}
+		return Judgement{Own: []Result{{ID: check, Verdict: "failed", What: reason}}}
 	}
 	for _, step := range []struct {
 		what   string
@@ -281,7 +281,7 @@ func TestTheHintsOfAnotherFailureBeginAnew(t *testing.T) {
 func TestAFailureIsShownBeforeTheOtherChecks(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
-	for _, own := range [][]Result{noOwner.Own, {{Check: "a", Verdict: "passed"}}} {
+	for _, own := range [][]Result{noOwner.Own, {{ID: "a", Verdict: "passed"}}} {
 		testkit.Must(t, c.ShowFailure(e, own))
 		s, err := c.State()
 		testkit.Must(t, err)
@@ -306,7 +306,7 @@ func TestTheCardComesFirst(t *testing.T) {
 		var got []string
 		c, r := Course{Known: func(all []Result) {
 			for _, v := range all {
-				got = append(got, v.Check)
+				got = append(got, v.ID)
 			}
 		}}, Judgement{}
 		each := c.known([]string{"a", "b", "c"}, time.Now(), &r)
@@ -314,13 +314,13 @@ func TestTheCardComesFirst(t *testing.T) {
 			if len(got) > 0 {
 				t.Errorf("%v: after %v there is a card: %v", test.arrive, test.arrive[:n], got)
 			}
-			v := Result{Check: check, Verdict: outcome.Passed}
+			v := Result{ID: check, Verdict: outcome.Passed}
 			if strings.Contains(test.failed, check) {
 				v.Verdict = outcome.Failed
 			}
 			each("reader", v)
 		}
-		each("reader", Result{Check: "c", Verdict: outcome.Skipped}) // at most one card
+		each("reader", Result{ID: "c", Verdict: outcome.Skipped}) // at most one card
 		if strings.Join(got, " ") != want || r.shown != (want != "") || (r.First > 0) != r.shown {
 			t.Errorf("%v: %v, %+v", test.arrive, got, r)
 		}
@@ -329,8 +329,8 @@ func TestTheCardComesFirst(t *testing.T) {
 
 // TestAFailureOfTheOwnCheckHidesTheOthers: a hint needs the same words whether the checks before it ran or not.
 func TestAFailureOfTheOwnCheckHidesTheOthers(t *testing.T) {
-	bad := func(check string) []Result { return []Result{{Check: check, Verdict: outcome.Failed}} }
-	good := []Result{{Check: "own", Verdict: outcome.Passed}}
+	bad := func(check string) []Result { return []Result{{ID: check, Verdict: outcome.Failed}} }
+	good := []Result{{ID: "own", Verdict: outcome.Passed}}
 	for want, r := range map[string]Judgement{
 		"own: failed": {Own: bad("own"), Earlier: bad("earlier")}, "earlier: failed": {Own: good, Earlier: bad("earlier")}, "": {Own: good},
 	} {

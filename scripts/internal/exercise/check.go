@@ -50,7 +50,7 @@ func (r Judgement) Failure() string {
 		bad = failed(r.Earlier)
 	}
 	for _, v := range bad {
-		text = append(text, v.Check+": "+string(v.Verdict), v.Reason, v.Reaction, strings.Join(v.Evidence, "\n"))
+		text = append(text, v.ID+": "+string(v.Verdict), v.What, v.Reaction, strings.Join(v.Evidence, "\n"))
 	}
 	return strings.Join(text, "\n")
 }
@@ -175,10 +175,10 @@ func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, o
 func (c Course) known(own []string, built time.Time, r *Judgement) func(string, Result) {
 	all := map[string]Result{}
 	return func(_ string, v Result) {
-		if !slices.Contains(own, v.Check) || c.Known == nil || r.shown {
+		if !slices.Contains(own, v.ID) || c.Known == nil || r.shown {
 			return
 		}
-		all[v.Check] = v
+		all[v.ID] = v
 		if sorted, decided := inOrder(own, all); decided {
 			c.Known(sorted)
 			r.First, r.shown = time.Since(built), true
@@ -204,7 +204,7 @@ func inOrder(checks []string, all map[string]Result) (sorted []Result, decided b
 // split separates the verdicts of an exercise's own checks from the others. Without names, all checks are its own.
 func split(all []Result, own []string) (mine, earlier []Result) {
 	for _, v := range all {
-		if slices.Contains(own, v.Check) || len(own) == 0 {
+		if slices.Contains(own, v.ID) || len(own) == 0 {
 			mine = append(mine, v)
 		} else {
 			earlier = append(earlier, v)

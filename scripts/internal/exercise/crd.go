@@ -44,7 +44,7 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 	if err != nil {
 		return nil, err
 	}
-	installed := Result{Check: e.ID + " install", Title: "the API server takes the CRD", Verdict: "passed"}
+	installed := Result{ID: e.ID + " install", Title: "the API server takes the CRD", Verdict: "passed"}
 	out, err := t.kubectl(ctx, "create", "-f", crd)
 	defer func() {
 		_, _ = t.kubectl(context.WithoutCancel(ctx), "delete", "--ignore-not-found", "--wait=false", "-f", crd)
@@ -59,7 +59,7 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 		return nil, fmt.Errorf("the control plane went away: %s\nRun the same command again: it is started again", out)
 	}
 	if err != nil {
-		installed.Verdict, installed.Reason = "failed", out
+		installed.Verdict, installed.What = "failed", out
 		return []Result{installed}, nil
 	}
 	all = append(all, installed)
@@ -75,7 +75,7 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 		if err != nil || ctx.Err() != nil {
 			return all, cmp.Or(ctx.Err(), err)
 		}
-		v.Seconds = time.Since(begin).Seconds()
+		v.Took = time.Since(begin)
 		all = append(all, v)
 	}
 	return all, nil
@@ -158,7 +158,7 @@ func (t *crdRun) try(ctx context.Context, files []string) map[string]string {
 }
 
 func (t *crdRun) accepts(ctx context.Context) (v Result, err error) {
-	v = Result{Check: t.e.ID + " accepts", Title: "good objects are accepted", Verdict: "passed"}
+	v = Result{ID: t.e.ID + " accepts", Title: "good objects are accepted", Verdict: "passed"}
 	var files []string
 	for _, path := range t.e.CRD.Accepts {
 		some, err := t.manifests(path)
@@ -168,13 +168,13 @@ func (t *crdRun) accepts(ctx context.Context) (v Result, err error) {
 		files = append(files, some...)
 	}
 	for name, why := range t.try(ctx, files) {
-		v.Verdict, v.Reason = "failed", v.Reason+fmt.Sprintf("%s must be accepted, but: %s\n", name, strings.TrimSpace(why))
+		v.Verdict, v.What = "failed", v.What+fmt.Sprintf("%s must be accepted, but: %s\n", name, strings.TrimSpace(why))
 	}
 	return v, nil
 }
 
 func (t *crdRun) refuses(ctx context.Context) (v Result, err error) {
-	v = Result{Check: t.e.ID + " refuses", Title: "bad objects are refused, and the message says why", Verdict: "passed"}
+	v = Result{ID: t.e.ID + " refuses", Title: "bad objects are refused, and the message says why", Verdict: "passed"}
 	var files []string
 	want := map[string]string{}
 	for _, r := range t.e.CRD.Refuses {
@@ -192,9 +192,9 @@ func (t *crdRun) refuses(ctx context.Context) (v Result, err error) {
 		name := filepath.Base(file)
 		switch why, was := refused[name]; {
 		case !was:
-			v.Verdict, v.Reason = "failed", v.Reason+fmt.Sprintf("%s was accepted, but must be refused: %s\n", name, want[file])
+			v.Verdict, v.What = "failed", v.What+fmt.Sprintf("%s was accepted, but must be refused: %s\n", name, want[file])
 		case !strings.Contains(why, want[file]):
-			v.Verdict, v.Reason = "failed", v.Reason+fmt.Sprintf("%s was refused, but not for %q: %s\n", name, want[file],
+			v.Verdict, v.What = "failed", v.What+fmt.Sprintf("%s was refused, but not for %q: %s\n", name, want[file],
 				strings.TrimSpace(why))
 		}
 	}
@@ -202,7 +202,7 @@ func (t *crdRun) refuses(ctx context.Context) (v Result, err error) {
 }
 
 func (t *crdRun) shows(ctx context.Context) (v Result, err error) {
-	v = Result{Check: t.e.ID + " shows", Title: "kubectl shows what it should", Verdict: "passed"}
+	v = Result{ID: t.e.ID + " shows", Title: "kubectl shows what it should", Verdict: "passed"}
 	for _, s := range t.e.CRD.Shows {
 		files, err := t.manifests(s.Manifest)
 		if err != nil {
@@ -210,7 +210,7 @@ func (t *crdRun) shows(ctx context.Context) (v Result, err error) {
 		}
 		for _, file := range files {
 			if out, err := t.kubectl(ctx, "apply", "-f", file); err != nil {
-				v.Verdict, v.Reason = "failed", v.Reason+out+"\n"
+				v.Verdict, v.What = "failed", v.What+out+"\n"
 			}
 		}
 		args, err := shlex.Split(s.Kubectl)
@@ -223,7 +223,7 @@ func (t *crdRun) shows(ctx context.Context) (v Result, err error) {
 		want := regexp.MustCompile(s.Prints)
 		if out, _ := t.kubectl(ctx, args...); !want.MatchString(out) {
 			v.Verdict = "failed"
-			v.Reason += fmt.Sprintf("kubectl %s\nprints   %s\nmust be  %s\n", s.Kubectl, out, s.Prints)
+			v.What += fmt.Sprintf("kubectl %s\nprints   %s\nmust be  %s\n", s.Kubectl, out, s.Prints)
 		}
 	}
 	return v, nil

@@ -209,11 +209,11 @@ func (l *startedLab) run(ctx context.Context, jobs []Job, each func(job string, 
 	for _, job := range jobs {
 		order := slices.Concat(job.Checks, job.Then)
 		slices.SortStableFunc(all[job.Name], func(a, b Result) int { // they arrive in the order of their ends
-			return cmp.Compare(slices.Index(order, a.Check), slices.Index(order, b.Check))
+			return cmp.Compare(slices.Index(order, a.ID), slices.Index(order, b.ID))
 		})
 		for _, check := range job.Checks {
 			if check != outcome.Fast && check != outcome.Behaviours && !slices.ContainsFunc(all[job.Name],
-				func(v Result) bool { return v.Check == check }) && len(wrong) == 0 {
+				func(v Result) bool { return v.ID == check }) && len(wrong) == 0 {
 				wrong = append(wrong, fmt.Errorf("%s: no verdict on %s", job.Name, check))
 			}
 		}
@@ -276,14 +276,14 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Result, erro
 	if err != nil {
 		return nil, err
 	}
-	v := Result{Check: e.ID + " " + e.Test.Run, Title: e.Title, Verdict: "passed", Seconds: time.Since(begin).Seconds()}
+	v := Result{ID: e.ID + " " + e.Test.Run, Title: e.Title, Verdict: "passed", Took: time.Since(begin)}
 	switch text := out.String(); {
 	case exit.Limit != "":
-		v.Verdict, v.Reason = "failed", "the program with the tests "+exit.String()
+		v.Verdict, v.What = "failed", "the program with the tests "+exit.String()
 	case exit.Code == 0 && strings.Contains(text, "no tests to run"):
 		return nil, fmt.Errorf("no test matches %s", e.Test.Run)
 	case exit.Code != 0:
-		v.Verdict, v.Reason = "failed", testFailure(text)
+		v.Verdict, v.What = "failed", testFailure(text)
 	}
 	return []Result{v}, nil
 }

@@ -26,7 +26,7 @@ const ofEachNamespace = "kube-root-ca.crt"
 func counting(all []Result, e Exercise) Result {
 	at := slices.IndexFunc(all, func(v Result) bool { return !v.Passed() })
 	if at < 0 && e.Specification != "" {
-		at = slices.IndexFunc(all, func(v Result) bool { return v.Check == "drift" })
+		at = slices.IndexFunc(all, func(v Result) bool { return v.ID == "drift" })
 	}
 	return all[max(0, at)]
 }
@@ -49,8 +49,8 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Judgemen
 		elsewhere := r.Namespace != "" && r.Namespace != counts.Namespace && (r.Is == loop.Note || !r.IsHousekeeping())
 		return elsewhere || r.Name == ofEachNamespace || counts.End > 0 && r.N > counts.End
 	})
-	message, _, _ := strings.Cut(counts.Reason, "\n")
-	j := loop.KeptVerdict{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: ended(message),
+	message, _, _ := strings.Cut(counts.What, "\n")
+	j := loop.KeptVerdict{Exercise: e.ID, Passed: r.Passed(), Check: counts.ID, Message: ended(message),
 		At: lastOf(records, counts.At), Namespace: counts.Namespace}
 	if err := ways(c.Kept(e).Write(records, j)); err != nil {
 		return err

@@ -31,8 +31,8 @@ func TestTheLoopOfTheFailureIsKept(t *testing.T) {
 		f.Write(r)
 	}
 	testkit.Must(t, f.Close())
-	passed := Result{Check: "a", Verdict: "passed", Namespace: "a-1", End: 5}
-	failed := Result{Check: "b", Verdict: "failed", Reason: "expected …; but …:\n  create a", Namespace: "b-1", At: 7, End: 8}
+	passed := Result{ID: "a", Verdict: "passed", Namespace: "a-1", End: 5}
+	failed := Result{ID: "b", Verdict: "failed", What: "expected …; but …:\n  create a", Namespace: "b-1", At: 7, End: 8}
 	c, e := Course{Checks: t.TempDir()}, Exercise{ID: "04.3"}
 	for name, test := range map[string]struct {
 		r    Judgement

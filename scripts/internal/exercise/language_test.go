@@ -108,8 +108,8 @@ msgstr "{1}が戻る"
 	e, err := Find(c.All, "04.3")
 	testkit.Must(t, err)
 	e = e.In(said)
-	v := Result{Check: "behaviour/05-deleted-configmap", Verdict: "failed",
-		Reason: `expected that the ConfigMap is back; but not within 20s: configmaps "web" not found`}
+	v := Result{ID: "behaviour/05-deleted-configmap", Verdict: "failed",
+		What: `expected that the ConfigMap is back; but not within 20s: configmaps "web" not found`}
 	var out strings.Builder
 	e.PrintOwn(&out, []Result{v}, false)
 	for _, want := range []string{"  期待:        ConfigMapが戻る\n", `20s以内に起きません：configmaps "web" not found`} {

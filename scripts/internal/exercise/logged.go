@@ -74,7 +74,7 @@ func isAboutObject(line string, v Result) bool {
 	if name == nil {
 		return false
 	}
-	words := strings.FieldsFunc(v.Did+" "+v.Reason, func(r rune) bool { return strings.ContainsRune(" \n\",.:;", r) })
+	words := strings.FieldsFunc(v.Did+" "+v.What, func(r rune) bool { return strings.ContainsRune(" \n\",.:;", r) })
 	return slices.Contains(words, name[1])
 }
 

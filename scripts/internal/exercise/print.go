@@ -62,7 +62,7 @@ func (r Judgement) printHelp(w io.Writer, e Exercise) {
 		outcome.Wrap(w, "  ", e.moreFailed(more))
 	}
 	where := e.Path()
-	if bad := failed(r.Own); len(bad) > 0 && bad[0].Check == "crd" {
+	if bad := failed(r.Own); len(bad) > 0 && bad[0].ID == "crd" {
 		where = filepath.Join(filepath.Dir(where), "types.go") // the CRD is made from it
 	}
 	if IsBug(e.ID) {
@@ -81,7 +81,7 @@ func (r Judgement) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
 	}
-	outcome.Wrap(w, "", e.Sayf("From the loop of %s (make watch EX=%s replays all of it):", counting(r.Own, e).Check,
+	outcome.Wrap(w, "", e.Sayf("From the loop of %s (make watch EX=%s replays all of it):", counting(r.Own, e).ID,
 		shortID(e)))
 	for _, line := range r.Loop {
 		outcome.Wrap(w, "  ", clock.ReplaceAllString(line, ""))

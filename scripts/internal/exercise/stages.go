@@ -74,7 +74,7 @@ func PrintPairs(w io.Writer, pairs []Pair) {
 		before, now := p.Starter.on(p.Exercise.Lab[0]), p.Solution.on(p.Exercise.Lab[0])
 		fmt.Fprintf(w, "%-24s %-34s %-8s %-8s %d of %d\n", p.Exercise.Solution, p.Exercise.Lab[0], before.Verdict,
 			now.Verdict, p.Passed, p.Of)
-		if why, _, _ := strings.Cut(before.Reason, "\n"); why != "" {
+		if why, _, _ := strings.Cut(before.What, "\n"); why != "" {
 			why = output.Wrap(output.Line(filepath.Base(p.Exercise.Starter)+": "+why), verdictColumns)
 			fmt.Fprintln(w, "  "+strings.ReplaceAll(why, "\n", "\n  "))
 		}
@@ -84,7 +84,7 @@ func PrintPairs(w io.Writer, pairs []Pair) {
 // on returns the verdict on a check; "–" means that there is none, because the program did not compile.
 func (r Judgement) on(check string) Result {
 	for _, v := range r.Own {
-		if v.Check == check {
+		if v.ID == check {
 			return v
 		}
 	}

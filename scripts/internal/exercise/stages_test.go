@@ -22,7 +22,7 @@ var someStages = []Exercise{
 
 func TestASolutionThatDoesNotLose(t *testing.T) {
 	c := Course{All: someStages}
-	passed := Result{Check: "behaviour/b", Verdict: "passed"}
+	passed := Result{ID: "behaviour/b", Verdict: "passed"}
 	lost := &attempt{e: someStages[2], what: "solution", report: Judgement{Own: []Result{passed}}, losses: []Result{passed}}
 	if err := c.judge(lost, &Counts{}); err == nil || !strings.Contains(err.Error(), "it passes behaviour/b") {
 		t.Errorf("got %v", err)
@@ -32,7 +32,7 @@ func TestASolutionThatDoesNotLose(t *testing.T) {
 func TestAStageThatNoCheckDemands(t *testing.T) {
 	c := Course{All: someStages}
 	idle := &attempt{e: someStages[1], what: "starter", report: Judgement{Own: []Result{
-		{Check: "behaviour/a", Verdict: "passed"}, {Check: "behaviour/more", Verdict: "failed"}}}}
+		{ID: "behaviour/a", Verdict: "passed"}, {ID: "behaviour/more", Verdict: "failed"}}}}
 	if err := c.judge(idle, &Counts{}); err == nil || !strings.Contains(err.Error(), "passes on the starter") {
 		t.Errorf("got %v", err)
 	}

@@ -116,7 +116,7 @@ func TestMoreOfTheLastResult(t *testing.T) {
 	if _, err := c.Goto(e, Always); err != nil {
 		t.Fatal(err)
 	}
-	r := Judgement{Own: []Result{{Check: "c", Verdict: "failed", Evidence: []string{"a", "b"}}}, Built: 1}
+	r := Judgement{Own: []Result{{ID: "c", Verdict: "failed", Evidence: []string{"a", "b"}}}, Built: 1}
 	testkit.Must(t, c.Remember(c.Digest(e), r))
 	if last, ok := c.Last(c.Digest(e)); !ok || len(last.Own) != 1 || last.Failure() != r.Failure() || last.Built != 1 {
 		t.Errorf("the files have not changed: %v, %+v", ok, last)

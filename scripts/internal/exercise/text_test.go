@@ -91,7 +91,7 @@ func TestThePlacesOfAFailure(t *testing.T) {
 	c, e, path := edited(t, text)
 	e.Wrong = []Wrong{{Name: "swapped", Says: "no owner", Source: `Swapped\(`, Hint: "Swap them."}}
 	compile := compileError("./main.go:4:2: undefined: undefined\n\tit is not there\n./main.go:6: and the end", "work/04-x", nil)
-	failed := Judgement{Own: []Result{{Check: "a", Verdict: "failed", Reason: "no owner"}}}
+	failed := Judgement{Own: []Result{{ID: "a", Verdict: "failed", What: "no owner"}}}
 	hint := []Place{{Line: 5}}
 	for name, test := range map[string]struct {
 		report Judgement

@@ -238,7 +238,7 @@ func union(a, b []string) []string {
 
 func chosenOf(all []Result, checks []string) (some []Result) {
 	for _, v := range all {
-		if slices.Contains(checks, v.Check) {
+		if slices.Contains(checks, v.ID) {
 			some = append(some, v)
 		}
 	}
@@ -256,7 +256,7 @@ func (c Course) judge(t *attempt, n *Counts) error {
 		}
 		for _, v := range t.losses {
 			if v.Passed() {
-				return fmt.Errorf("it passes %s, which its list has under loses", v.Check)
+				return fmt.Errorf("it passes %s, which its list has under loses", v.ID)
 			}
 		}
 		n.Solutions++
@@ -273,7 +273,7 @@ func (c Course) judge(t *attempt, n *Counts) error {
 		n.Starters++
 		for _, v := range t.report.Earlier {
 			if failed(v) {
-				return fmt.Errorf("the jump lands where an earlier check fails: %s: %s", v.Check, v.Reason)
+				return fmt.Errorf("the jump lands where an earlier check fails: %s: %s", v.ID, v.What)
 			}
 		}
 		n.Jumps++

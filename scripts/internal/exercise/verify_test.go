@@ -89,7 +89,7 @@ func TestAHintAfterACheckThatDidNotFail(t *testing.T) {
 		"does not compile, so no check ran. The first message of the compiler:\n  work/04-x/add.go:3:33: undefined: zero\n" +
 			"The compiler does not know zero.": r,
 		"04.1 has passed its check, so it needs no hint.": passed,
-		"": {Own: []Result{{Verdict: "failed", Reason: "expected 3; but the sum is 0"}}},
+		"": {Own: []Result{{Verdict: "failed", What: "expected 3; but the sum is 0"}}},
 	} {
 		testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, "", report))
 		s, err := c.State()
@@ -171,9 +171,9 @@ func Add(a, b int) int {
 	if err != nil || len(verdicts) != 1 {
 		t.Fatal(verdicts, err)
 	}
-	if v := verdicts[0]; v.Passed() || len(v.Reason) > 10_000 || !strings.Contains(v.Reason, "lines are left out") ||
-		!strings.Contains(v.Reason, "the sum is 0") {
-		t.Errorf("%s, %d bytes: %.300s", v.Verdict, len(v.Reason), v.Reason)
+	if v := verdicts[0]; v.Passed() || len(v.What) > 10_000 || !strings.Contains(v.What, "lines are left out") ||
+		!strings.Contains(v.What, "the sum is 0") {
+		t.Errorf("%s, %d bytes: %.300s", v.Verdict, len(v.What), v.What)
 	}
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {

@@ -223,7 +223,7 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 	says(t, ctx, ".cm-tooltip", "undefined: undefined")
 	do(t, ctx, ctrl("z"), ctrl("s"))
 	says(t, ctx, codeStatus, "Saved.")
-	judged(exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "failed", Reason: "no owner"}}})
+	judged(exercise.Judgement{Own: []exercise.Result{{ID: "a", Verdict: "failed", What: "no owner"}}})
 	do(t, ctx, chromedp.Click("#tab-exercises"))
 	if line := markedLine(t, ctx, "warning"); line != 5 {
 		t.Errorf("the place of the hint is at line %d", line)
@@ -458,7 +458,7 @@ func TestAfterAPassComesTheNextExercise(t *testing.T) {
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{ID: "a", Verdict: "passed"}}}))
 	ctx := f.editor(t)
 	button := `//button[text()="Next: 04.2 Say more"]`
 	var scrolled float64
@@ -478,7 +478,7 @@ func TestAFailureOffersNoNextExercise(t *testing.T) {
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{ID: "a", Verdict: "passed"}}}))
 	f.fails(t, isBack)
 	ctx := f.editor(t)
 	says(t, ctx, "#panel-exercises .card", "✗ failed")
@@ -523,7 +523,7 @@ func TestAnEarlierExerciseSaysWhereTheFilesAre(t *testing.T) {
 	f.sayMore()
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}))
+	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", exercise.Judgement{Own: []exercise.Result{{ID: "a", Verdict: "passed"}}}))
 	testkit.Must(t, f.Course.GoOn(f.Course.All[1]))
 	ctx := f.editor(t)
 	const earlier = `//li/button[contains(., "04.1 ")]`
@@ -622,8 +622,8 @@ func TestARefusedCheckNamesTheTab(t *testing.T) {
 
 func TestTheCardCountsTheOtherFailures(t *testing.T) {
 	f := start(t)
-	f.fails(t, exercise.Judgement{Own: append(isBack.Own, exercise.Result{Check: "b", Verdict: "failed"},
-		exercise.Result{Check: "c", Verdict: "failed"})})
+	f.fails(t, exercise.Judgement{Own: append(isBack.Own, exercise.Result{ID: "b", Verdict: "failed"},
+		exercise.Result{ID: "c", Verdict: "failed"})})
 	ctx := f.editor(t)
 	says(t, ctx, "#panel-exercises .card", "2 more checks failed; they often follow from the first.")
 }
@@ -761,7 +761,7 @@ func (f *fixture) fails(t *testing.T, r exercise.Judgement) exercise.State {
 
 // isBack is a report of one failure.
 var isBack = exercise.Judgement{Own: []exercise.Result{
-	{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
+	{ID: "a", Verdict: "failed", What: "expected that it is back; but it is not"}}}
 
 func TestTheLastHintSaysSo(t *testing.T) {
 	f := start(t)
@@ -794,7 +794,7 @@ func TestEachHintIsInThePanel(t *testing.T) {
 	}{
 		{"04.1", isBack, "A nudge:"},
 		{"04.1", doesNotCompile, "Open work/04-x/main.go at line 4"},
-		{"04.1", exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "passed"}}}, "it needs no hint"},
+		{"04.1", exercise.Judgement{Own: []exercise.Result{{ID: "a", Verdict: "passed"}}}, "it needs no hint"},
 		{"capstone", isBack, "A nudge:"},
 	} {
 		e, err := exercise.Find(f.Course.All, test.id)

@@ -251,7 +251,7 @@ func TestAVerdictAndItsReplayInFirefox(t *testing.T) {
 	s, err := f.Course.State()
 	testkit.Must(t, err)
 	testkit.Must(t, f.Course.Judged(e, s, f.Course.Digest(e), exercise.Judgement{
-		Own: []exercise.Result{{Check: "behaviour/05-deleted-configmap", Verdict: "failed", Reason: "it is not back"}}}))
+		Own: []exercise.Result{{ID: "behaviour/05-deleted-configmap", Verdict: "failed", What: "it is not back"}}}))
 	b := f.inFirefox(t)
 	b.value(`document.querySelector("#tab-exercises").click()`)
 	b.says("#panel-exercises .card", "it is not back")

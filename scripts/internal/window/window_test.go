@@ -500,7 +500,7 @@ func TestTheCardOfTheLastCheck(t *testing.T) {
 	f.enter(t)
 	s, err := f.Course.State()
 	testkit.Must(t, err)
-	r := exercise.Judgement{Own: []exercise.Result{{Check: "a", Verdict: "failed", Reason: "expected that it is back; but it is not"}}}
+	r := exercise.Judgement{Own: []exercise.Result{{ID: "a", Verdict: "failed", What: "expected that it is back; but it is not"}}}
 	testkit.Must(t, f.Course.Judged(f.Course.All[0], s, "", r))
 	if _, body := f.get(t, "http://"+f.host()+"/exercises/04.1"); !strings.Contains(body, `{"label":"Expected","text":"it is back"}`) {
 		t.Error(body)

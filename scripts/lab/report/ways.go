@@ -53,14 +53,15 @@ func (r *Comparison) Ways() *Ways {
 		Machine: slices.Concat(r.Machine, r.Versions)}
 	for _, i := range r.Impls {
 		row := Way{Name: i.Name, Title: i.Title, Cells: map[string]string{}}
-		for n, f := range r.Families {
-			outcomes := f.Outcomes[i.Name]
+		for family, column := range map[string]string{"behaviour/": "behaviours", "crash/": "crashes", "fault/": "faults"} {
+			outcomes := slices.DeleteFunc(slices.Clone(i.Report.Findings), func(o outcome.Result) bool {
+				return !strings.HasPrefix(o.ID, family)
+			})
 			if slices.ContainsFunc(outcomes, isUndisturbed) {
 				w.Notes = append(w.Notes, i.Name+": undisturbed runs end in different states, so a run with a "+
 					"crash cannot be compared with them.")
 			} else if len(outcomes) > 0 { // a skipped check is not passed
-				row.Cells[[]string{"behaviours", "crashes", "faults"}[n]] =
-					fmt.Sprintf("%d/%d", outcome.Count(outcomes, outcome.Passed), len(outcomes))
+				row.Cells[column] = fmt.Sprintf("%d/%d", outcome.Count(outcomes, outcome.Passed), len(outcomes))
 			}
 		}
 		row.measured(i)
@@ -77,7 +78,7 @@ func (r *Comparison) Ways() *Ways {
 // isUndisturbed reports whether an outcome is of an undisturbed run, with which crash sequences are compared. Such a
 // run has an outcome only when it failed.
 func isUndisturbed(o outcome.Result) bool {
-	return strings.HasPrefix(o.Check, "crash/") && strings.Contains(o.Check, "-undisturbed-")
+	return strings.HasPrefix(o.ID, "crash/") && strings.Contains(o.ID, "-undisturbed-")
 }
 
 func (w Way) measured(i Implementation) {
@@ -90,10 +91,10 @@ func (w Way) measured(i Implementation) {
 	if i.Static.Permissions != "" {
 		w.Cells["permissions"] = i.Static.Permissions
 	}
-	if counts := i.Requests[checks.Creation]; counts != nil {
+	if counts := i.counted().Requests[checks.Creation]; counts != nil {
 		w.Cells["requests"] = strings.TrimSuffix(fmt.Sprintf("%.1f", float64(sum(counts))/10), ".0")
 	}
-	if counts := i.Requests[checks.SteadyState]; counts != nil {
+	if counts := i.counted().Requests[checks.SteadyState]; counts != nil {
 		w.Cells["steady"] = fmt.Sprint(sum(counts))
 	}
 }

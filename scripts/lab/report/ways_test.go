@@ -9,15 +9,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/operator-workshop/scripts/examine"
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 func TestWays(t *testing.T) {
 	r := sample()
-	r.Families = append(r.Families, Family{Name: "faults"})
-	r.Impls = append(r.Impls, Implementation{Name: "shell", Title: "a shell loop"})
+	undisturbed := []outcome.Result{{ID: "crash/creation-undisturbed-1", Verdict: outcome.Failed}}
+	r.Impls = append(r.Impls, Implementation{Name: "shell", Title: "a shell loop",
+		Report: &examine.Report{Findings: undisturbed}})
 	r.Notes = []string{"shell: not every check was run: 15m0s are over"}
-	r.Families[1].Outcomes["shell"] = []outcome.Result{{Check: "crash/creation-undisturbed-1", Verdict: outcome.Failed}}
 	w := r.Ways()
 	want := Way{Name: "03", Title: "client-go by hand", Cells: map[string]string{"lines": "1240", "files": "9",
 		"behaviours": "2/3", "crashes": "3/3", "requests": "1", "steady": "0", "size": "44", "permissions": "14"}}
@@ -56,7 +57,7 @@ func TestWays(t *testing.T) {
 	if len([]rune(lines[0])) > 120 {
 		t.Errorf("the table has %d columns", len([]rune(lines[0])))
 	}
-	nothing := &Comparison{Impls: []Implementation{{Name: "a"}}}
+	nothing := &Comparison{Impls: []Implementation{{Name: "a", Report: &examine.Report{}}}}
 	if got := nothing.Ways().Rows[0].Cells; len(got) > 0 {
 		t.Errorf("nothing was measured, and the cells are %v", got)
 	}

@@ -17,7 +17,6 @@ import (
 	"example.com/operator-workshop/scripts/examine"
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/programs"
-	"example.com/operator-workshop/scripts/examine/webpage"
 )
 
 // defaultOut is the folder of the report, below the working folder.
@@ -191,9 +190,6 @@ func settingsFile() string {
 func written(report *examine.Report, out string) error {
 	path, err := report.Write(out)
 	if err != nil {
-		return err
-	}
-	if err := webpage.Write(filepath.Join(out, "examine.html"), report.Operator, report.Markdown()); err != nil {
 		return err
 	}
 	came := ""

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"example.com/operator-workshop/scripts/examine"
+	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
 // secretValue has characters that JSON, Go and HTML escape.
@@ -162,7 +163,7 @@ func printed(t *testing.T, args ...string) (string, error) {
 
 // TestTheLastLine has the findings that fail and are not accepted, and the file in which to accept them.
 func TestTheLastLine(t *testing.T) {
-	report := &examine.Report{Findings: []examine.Finding{
+	report := &examine.Report{Findings: []outcome.Result{
 		{ID: "drift/a", Experiment: "drift", Verdict: examine.Failed},
 		{ID: "crash/b", Experiment: "crash", Verdict: examine.Failed},
 		{ID: "drift/c", Experiment: "drift", Verdict: examine.Failed, Accepted: "on purpose"}}}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/examine"
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
+	"example.com/operator-workshop/scripts/lab/report"
 )
 
 func checksCommand() *cobra.Command {
@@ -48,7 +51,7 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 	implFlag(cmd, &impls)
 	cmd.Flags().StringVar(&patterns, "run", "",
 		"only checks whose ID matches one of these regular expressions, separated by commas")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document in the end")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the reports as one JSON document in the end")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p := part{crashes: list == nil}
 		if list != nil { // a wrong pattern is an error before a cluster starts
@@ -63,7 +66,7 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 		}
 		defer l.close()
 		l.kept = true
-		lines, d := cmd.OutOrStdout(), document{Command: use}
+		lines, reports := cmd.OutOrStdout(), []*examine.Report{}
 		if asJSON {
 			lines = io.Discard
 		}
@@ -72,7 +75,7 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 			begin := time.Now()
 			outcomes, failure := l.rounds(cmd.Context(), i, &options{run: patterns, rounds: 1}, p,
 				func(o outcome.Result) { o.Print(lines, true) })
-			d.add(i, outcomes, time.Since(begin)) // also the results so far of an interrupted run
+			reports = append(reports, report.Of(i, outcomes, time.Since(begin))) // also the results so far of an interrupted run
 			fmt.Fprintf(lines, "-- %s: %s (%d s)\n", i.Name, tally(outcomes), int(time.Since(begin).Seconds()))
 			if failure != nil {
 				err = failure
@@ -83,11 +86,19 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 			}
 		}
 		if asJSON {
-			err = errors.Join(err, d.write(cmd.OutOrStdout()))
+			err = errors.Join(err, printJSON(cmd.OutOrStdout(), reports))
 		}
 		return err
 	}
 	return cmd
+}
+
+// printJSON prints a document for programs.
+func printJSON(w io.Writer, document any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false) // it contains pages
+	e.SetIndent("", "  ")
+	return e.Encode(document)
 }
 
 // tally counts verdicts. It counts failures that the list of implementations expects separately.

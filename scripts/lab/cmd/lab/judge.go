@@ -203,7 +203,7 @@ func passes(ctx context.Context, w *fixture.Fixture, o *suite.Operator, ids []st
 	}
 	if err != nil && ctx.Err() == nil { // a program that does not start can pass no check
 		for _, c := range checks {
-			report(outcome.Result{Check: c.ID, Title: c.Title, Verdict: outcome.Failed, Reason: err.Error()})
+			report(outcome.Result{ID: c.ID, Title: c.Title, Verdict: outcome.Failed, What: err.Error()})
 		}
 		return false, nil
 	}

@@ -93,14 +93,14 @@ func Choose(ctx context.Context, w *fixture.Fixture, o *suite.Operator, all []su
 			return nil, nil, err
 		}
 		all = slices.Concat(all, sequences)
-		outcomes = slices.DeleteFunc(wrong, func(o outcome.Result) bool { return !slices.Contains(ids, o.Check) })
+		outcomes = slices.DeleteFunc(wrong, func(o outcome.Result) bool { return !slices.Contains(ids, o.ID) })
 	}
 	for _, id := range ids {
 		at := slices.IndexFunc(all, func(c suite.Check) bool { return c.ID == id })
 		switch {
 		case at >= 0:
 			chosen = append(chosen, all[at])
-		case !slices.ContainsFunc(outcomes, func(o outcome.Result) bool { return o.Check == id }):
+		case !slices.ContainsFunc(outcomes, func(o outcome.Result) bool { return o.ID == id }):
 			return nil, nil, fmt.Errorf("there is no check %s", id)
 		}
 	}

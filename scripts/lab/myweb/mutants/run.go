@@ -69,7 +69,7 @@ func (r *Planted) control(ctx context.Context, w *fixture.Fixture, checks []suit
 	}
 	for _, o := range outcomes {
 		if o.Verdict != outcome.Passed {
-			r.Caught, r.Reason = false, fmt.Sprintf("%s also %s on unpatched %s: %s", o.Check, o.Verdict, of, o.Reason)
+			r.Caught, r.Reason = false, fmt.Sprintf("%s also %s on unpatched %s: %s", o.ID, o.Verdict, of, o.What)
 		}
 	}
 	return nil
@@ -103,17 +103,17 @@ func runChecks(ctx context.Context, w *fixture.Fixture, checks []suite.Check, us
 func (r *Planted) judge() {
 	r.Caught = true
 	for _, id := range r.Mutant.CaughtBy {
-		at := slices.IndexFunc(r.Outcomes, func(o outcome.Result) bool { return o.Check == id })
+		at := slices.IndexFunc(r.Outcomes, func(o outcome.Result) bool { return o.ID == id })
 		switch {
 		case at < 0:
 			r.Caught, r.Reason = false, "there is no check "+id
 		case r.Outcomes[at].Verdict != outcome.Failed:
-			r.Caught, r.Reason = false, fmt.Sprintf("%s %s %s", id, r.Outcomes[at].Verdict, r.Outcomes[at].Reason)
-		case r.Mutant.Because != nil && !r.Mutant.Because.MatchString(r.Outcomes[at].Reason):
+			r.Caught, r.Reason = false, fmt.Sprintf("%s %s %s", id, r.Outcomes[at].Verdict, r.Outcomes[at].What)
+		case r.Mutant.Because != nil && !r.Mutant.Because.MatchString(r.Outcomes[at].What):
 			r.Caught, r.Reason = false, fmt.Sprintf("%s failed for another reason than %q: %s",
-				id, r.Mutant.Because, r.Outcomes[at].Reason)
+				id, r.Mutant.Because, r.Outcomes[at].What)
 		case r.Reason == "":
-			r.Reason, _, _ = strings.Cut(r.Outcomes[at].Reason, "\n")
+			r.Reason, _, _ = strings.Cut(r.Outcomes[at].What, "\n")
 		}
 	}
 }

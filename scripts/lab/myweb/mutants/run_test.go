@@ -10,8 +10,8 @@ import (
 )
 
 func TestCaughtForTheStatedReason(t *testing.T) {
-	failed := outcome.Result{Check: "behaviour/05-edited-page", Verdict: outcome.Failed,
-		Reason: "the page is restored: not within 20s: it is vandalism"}
+	failed := outcome.Result{ID: "behaviour/05-edited-page", Verdict: outcome.Failed,
+		What: "the page is restored: not within 20s: it is vandalism"}
 	for name, c := range map[string]struct {
 		because string
 		outcome outcome.Result
@@ -21,13 +21,13 @@ func TestCaughtForTheStatedReason(t *testing.T) {
 		"for the stated reason": {"^the page is restored: not within", failed, true, "the page is restored"},
 		"no reason is stated":   {"", failed, true, "the page is restored"},
 		"for another reason":    {"the pod template", failed, false, "failed for another reason"},
-		"the check passed":      {"", outcome.Result{Check: failed.Check, Verdict: outcome.Passed}, false, "passed"},
-		"the check is not there": {"", outcome.Result{Check: "behaviour/05-edited-image", Verdict: outcome.Failed}, false,
+		"the check passed":      {"", outcome.Result{ID: failed.ID, Verdict: outcome.Passed}, false, "passed"},
+		"the check is not there": {"", outcome.Result{ID: "behaviour/05-edited-image", Verdict: outcome.Failed}, false,
 			"there is no check"},
-		"the check found nothing": {"", outcome.Result{Check: failed.Check, Verdict: outcome.Skipped, Reason: "no flag"}, false,
+		"the check found nothing": {"", outcome.Result{ID: failed.ID, Verdict: outcome.Skipped, What: "no flag"}, false,
 			"skipped no flag"},
 	} {
-		m := Mutant{Mutant: mutant.Mutant{CaughtBy: []string{failed.Check}}}
+		m := Mutant{Mutant: mutant.Mutant{CaughtBy: []string{failed.ID}}}
 		if c.because != "" {
 			m.Because = regexp.MustCompile(c.because)
 		}

@@ -20,15 +20,15 @@ import (
 // Checks returns all checks.
 func Checks() []suite.Check {
 	return []suite.Check{
-		{ID: "stage/reports-changes", Group: "stage", Run: reportsChanges,
+		{ID: "stage/reports-changes", Run: reportsChanges,
 			Title: "each MyWeb that is created or changed is logged with its name"},
-		{ID: "stage/reports-deletions", Group: "stage", Run: reportsDeletions,
+		{ID: "stage/reports-deletions", Run: reportsDeletions,
 			Title: "a MyWeb that is deleted is logged with its name"},
-		{ID: "stage/accepts-deletions", Group: "stage", Run: acceptsDeletions,
+		{ID: "stage/accepts-deletions", Run: acceptsDeletions,
 			Title: "a MyWeb that is deleted is not an error"},
-		{ID: "stage/retries-failures", Group: "stage", Run: retriesFailures,
+		{ID: "stage/retries-failures", Run: retriesFailures,
 			Title: "a failed sync is retried with backoff until it succeeds"},
-		{ID: "stage/status-follows", Group: "stage", Alone: true, Run: statusFollows,
+		{ID: "stage/status-follows", Alone: true, Run: statusFollows,
 			Title: "the status reports pods that run, also when they begin long after the MyWeb was created"},
 	}
 }

@@ -127,9 +127,9 @@ func TestWhatIsCertain(t *testing.T) {
 				}
 				c.Reaction("it is back", 0, func() error { return errors.New("it is not") })
 			})
-			gaveUp := strings.Contains(o.Reason, "it is back; but the operator sends nothing any more, and it is not")
+			gaveUp := strings.Contains(o.What, "it is back; but the operator sends nothing any more, and it is not")
 			if o.Verdict != outcome.Failed || gaveUp != test.certain {
-				t.Errorf("%s: %s", o.Verdict, o.Reason)
+				t.Errorf("%s: %s", o.Verdict, o.What)
 			}
 		})
 	}
@@ -197,7 +197,7 @@ func TestWhatIsObserved(t *testing.T) {
 			}
 		})
 		if o.Verdict != outcome.Passed {
-			t.Errorf("%s: %s", o.Verdict, o.Reason)
+			t.Errorf("%s: %s", o.Verdict, o.What)
 		}
 	}
 }
@@ -240,8 +240,8 @@ func TestTheTimeOfAProgramThatWorks(t *testing.T) {
 			begin = time.Now()
 			c.Reaction("it is there", time.Minute, isThere)
 		})
-		if !strings.HasPrefix(o.Reason, test.late) || (o.Reason == "") != (test.late == "") {
-			t.Errorf("%s: %s", name, o.Reason)
+		if !strings.HasPrefix(o.What, test.late) || (o.What == "") != (test.late == "") {
+			t.Errorf("%s: %s", name, o.What)
 		}
 	}
 }

@@ -51,15 +51,16 @@ type Check struct {
 func (c Check) endsOperator() bool { return c.Alone || c.ThenAlone }
 
 // outcome is an outcome of the check, without evidence.
-func (c Check) outcome(v outcome.Verdict, reason string) outcome.Result {
-	return outcome.Result{Check: c.ID, Title: c.Title, Group: c.Group, Needs: append([]string{}, c.Needs...), Verdict: v,
-		Reason: reason, Evidence: []string{}}
+func (c Check) outcome(v outcome.Verdict, why string) outcome.Result {
+	family, _, _ := strings.Cut(c.ID, "/")
+	return outcome.Result{ID: c.ID, Experiment: strings.TrimSuffix(family+"/"+c.Group, "/"), Title: c.Title, Verdict: v,
+		What: why, Needs: c.Needs}
 }
 
 // NotRun are outcomes for the checks that did not run.
 func NotRun(checks []Check, known []outcome.Result, reason string) (all []outcome.Result) {
 	for _, c := range checks {
-		if !slices.ContainsFunc(known, func(o outcome.Result) bool { return o.Check == c.ID }) {
+		if !slices.ContainsFunc(known, func(o outcome.Result) bool { return o.ID == c.ID }) {
 			all = append(all, c.outcome(outcome.Skipped, reason))
 		}
 	}
@@ -416,14 +417,14 @@ func (t *T) do() (o outcome.Result) {
 	}()
 	<-done
 	o = t.check.outcome(outcome.Passed, "")
-	o.Seconds = outcome.Seconds(time.Since(begin))
+	o.Took = time.Since(begin).Round(time.Millisecond)
 	o.Memory = t.memory
 	o.Namespace, o.At, o.End, o.Did, o.Reaction, o.Requests = t.Namespace, t.at, end, t.did, t.reaction, t.counts
 	switch {
 	case len(t.failures) > 0:
-		o.Verdict, o.Reason, o.Evidence = outcome.Failed, strings.Join(t.failures, "\n"), t.evidence()
+		o.Verdict, o.What, o.Evidence = outcome.Failed, strings.Join(t.failures, "\n"), t.evidence()
 	case t.skipped != "":
-		o.Verdict, o.Reason = outcome.Skipped, t.skipped
+		o.Verdict, o.What = outcome.Skipped, t.skipped
 	}
 	o.Evidence = append(o.Evidence, t.notes...)
 	return o

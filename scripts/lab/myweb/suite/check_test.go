@@ -61,8 +61,8 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			o := outcomeOf(t, 50*time.Millisecond, run)
-			if o.Verdict != outcome.Failed || !strings.Contains(o.Reason, "the time of the check is over") {
-				t.Errorf("%s: %s, want failed: the time of the check is over", o.Verdict, o.Reason)
+			if o.Verdict != outcome.Failed || !strings.Contains(o.What, "the time of the check is over") {
+				t.Errorf("%s: %s, want failed: the time of the check is over", o.Verdict, o.What)
 			}
 			if took := time.Since(begin); took > 30*time.Second {
 				t.Errorf("it took %v", took)
@@ -71,7 +71,7 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 	}
 	o := outcomeOf(t, time.Minute, func(t *T) { t.StaysQuiet(time.Millisecond); t.Note("%d left out", 2) })
 	if o.Verdict != outcome.Passed || !slices.Equal(o.Evidence, []string{"2 left out"}) {
-		t.Errorf("a check that ends in time: %s: %s %q", o.Verdict, o.Reason, o.Evidence)
+		t.Errorf("a check that ends in time: %s: %s %q", o.Verdict, o.What, o.Evidence)
 	}
 }
 
@@ -80,9 +80,9 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 	o := outcomeOf(t, 50*time.Millisecond, func(t *T) {
 		t.Eventually("the page is there", 0, func() error { return context.Canceled })
 	})
-	if o.Verdict != outcome.Failed || !strings.HasPrefix(o.Reason, "expected that the page is there; but not after") ||
-		strings.Contains(o.Reason, "\n") {
-		t.Errorf("%s: %s", o.Verdict, o.Reason)
+	if o.Verdict != outcome.Failed || !strings.HasPrefix(o.What, "expected that the page is there; but not after") ||
+		strings.Contains(o.What, "\n") {
+		t.Errorf("%s: %s", o.Verdict, o.What)
 	}
 }
 
@@ -103,8 +103,8 @@ func TestASlowMachineIsNoVerdict(t *testing.T) {
 				return errors.New("it is not")
 			})
 		})
-		if !strings.Contains(o.Reason, "the operator sends nothing any more, and it is not") || looks < 6 {
-			t.Errorf("%s: after %d looks: %s", name, looks, o.Reason)
+		if !strings.Contains(o.What, "the operator sends nothing any more, and it is not") || looks < 6 {
+			t.Errorf("%s: after %d looks: %s", name, looks, o.What)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestTheMomentOfTheFirstFailureIsKept(t *testing.T) {
 		t.Errorf("more")
 	})
 	if o.At != 2 || o.End != 3 || o.Namespace != "check" {
-		t.Errorf("at %d of %d in %s: %s", o.At, o.End, o.Namespace, o.Reason)
+		t.Errorf("at %d of %d in %s: %s", o.At, o.End, o.Namespace, o.What)
 	}
 }
 
@@ -215,8 +215,8 @@ func doesNotStop(t *testing.T, times int, pause time.Duration, wait func(*T)) in
 		wait(t)
 	})
 	want := fmt.Sprintf("expected that the operator stops writing; but it wrote mywebs web %d times in ", times)
-	if !strings.HasPrefix(o.Reason, want) || time.Since(begin) > 20*time.Second {
-		t.Errorf("after %v: %s", time.Since(begin), o.Reason)
+	if !strings.HasPrefix(o.What, want) || time.Since(begin) > 20*time.Second {
+		t.Errorf("after %v: %s", time.Since(begin), o.What)
 	}
 	return o.At
 }
@@ -268,7 +268,7 @@ func TestAWarWithAController(t *testing.T) {
 	})
 	const want = ": each write removes metadata.annotations.deployment.kubernetes.io/revision, kube-controller-manager puts it " +
 		"back, and each of the two changes calls Reconcile again:"
-	first, _, _ := strings.Cut(o.Reason, "\n")
+	first, _, _ := strings.Cut(o.What, "\n")
 	if !strings.Contains(first, "it wrote deployments.apps web ") || !strings.HasSuffix(first, want) || o.At != 4 {
 		t.Errorf("at %d: %s", o.At, first)
 	}

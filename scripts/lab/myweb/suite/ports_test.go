@@ -21,7 +21,7 @@ func TestNodePortsAreOfOneCheck(t *testing.T) {
 			}
 		})
 		if o.Verdict != outcome.Passed {
-			t.Fatal(o.Reason)
+			t.Fatal(o.What)
 		}
 	}
 }

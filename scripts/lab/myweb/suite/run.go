@@ -75,7 +75,7 @@ func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 func (r *runner) known() []outcome.Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.outcomes), func(o outcome.Result) bool { return o.Check == "" })
+	return slices.DeleteFunc(slices.Clone(r.outcomes), func(o outcome.Result) bool { return o.ID == "" })
 }
 
 type runner struct {
@@ -198,7 +198,7 @@ func (r *runner) attempt(ctx context.Context, c Check) (o outcome.Result, err er
 	}
 	if !c.endsOperator() && o.Verdict == outcome.Passed && !process.Running() {
 		o.Verdict, o.Evidence = outcome.Failed, t.evidence()
-		o.Reason = fmt.Sprintf("the operator %v meanwhile", process.Exit())
+		o.What = fmt.Sprintf("the operator %v meanwhile", process.Exit())
 	}
 	if err := r.fixture.Kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
 		return o, fmt.Errorf("clean up after %s: %w", c.ID, err)
@@ -209,14 +209,14 @@ func (r *runner) attempt(ctx context.Context, c Check) (o outcome.Result, err er
 // compared compares an outcome with the list of checks that an implementation is known to fail: an unlisted failure
 // and a listed pass are both errors.
 func compared(o outcome.Result, fails []string) outcome.Result {
-	if !slices.Contains(fails, o.Check) {
+	if !slices.Contains(fails, o.ID) {
 		return o
 	}
 	switch o.Verdict {
 	case outcome.Failed:
-		o.Expected = true
+		o.Accepted = "as operators.yaml lists it"
 	case outcome.Passed:
-		o.Verdict, o.Reason = outcome.Failed, "it passed, but operators.yaml lists it as a failure: take it off the list"
+		o.Verdict, o.What = outcome.Failed, "it passed, but operators.yaml lists it as a failure: take it off the list"
 	}
 	return o
 }
@@ -224,7 +224,7 @@ func compared(o outcome.Result, fails []string) outcome.Result {
 // Unexpected returns how many outcomes are failures that the list of implementations does not expect.
 func Unexpected(outcomes []outcome.Result) (n int) {
 	for _, o := range outcomes {
-		if o.Verdict == outcome.Failed && !o.Expected {
+		if o.Verdict == outcome.Failed && o.Accepted == "" {
 			n++
 		}
 	}

@@ -32,15 +32,15 @@ func TestExpectedFailuresAreComparedBothWays(t *testing.T) {
 	fails := []string{"fault/a", "fault/b"}
 	var all []outcome.Result
 	for _, o := range []outcome.Result{
-		{Check: "fault/a", Verdict: outcome.Failed}, {Check: "fault/b", Verdict: outcome.Passed},
-		{Check: "fault/c", Verdict: outcome.Failed}, {Check: "fault/d", Verdict: outcome.Passed},
-		{Check: "fault/b", Verdict: outcome.Skipped}} {
+		{ID: "fault/a", Verdict: outcome.Failed}, {ID: "fault/b", Verdict: outcome.Passed},
+		{ID: "fault/c", Verdict: outcome.Failed}, {ID: "fault/d", Verdict: outcome.Passed},
+		{ID: "fault/b", Verdict: outcome.Skipped}} {
 		all = append(all, compared(o, fails))
 	}
-	if o := all[0]; o.Verdict != outcome.Failed || !o.Expected {
+	if o := all[0]; o.Verdict != outcome.Failed || o.Accepted == "" {
 		t.Errorf("a failure that is listed: %+v", o)
 	}
-	if o := all[1]; o.Verdict != outcome.Failed || o.Expected || !strings.Contains(o.Reason, "take it off the list") {
+	if o := all[1]; o.Verdict != outcome.Failed || o.Accepted != "" || !strings.Contains(o.What, "take it off the list") {
 		t.Errorf("a check that is listed and passed: %+v", o)
 	}
 	if n := Unexpected(all); n != 2 {
