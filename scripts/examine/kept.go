@@ -84,6 +84,9 @@ func (t *trial) edited(v variation) (e edit, err error) {
 	if t.await(40*time.Second) != nil {
 		return e, nil
 	}
+	if err := t.quiet(2 * restFor); err != nil && !errors.Is(err, errRestless) { // a sample can be ready during a rollout
+		return e, err
+	}
 	c, p, err := t.changedField(before) // of all children that the change reached
 	if err != nil {
 		return e, nil

@@ -196,19 +196,25 @@ func (t *trial) at(c child) dynamic.ResourceInterface {
 	return t.fixture.Dynamic.Resource(c.GVR).Namespace(cmp.Or(c.Namespace, t.namespace))
 }
 
-// create creates the sample. A restarted operator may need some seconds until its webhooks answer.
-func (t *trial) create() (err error) {
+// create creates the sample.
+func (t *trial) create() error {
+	if err := t.putAdmitted(t.target.sample); err != nil {
+		return fmt.Errorf("the API server refuses the sample: %w", err)
+	}
+	return nil
+}
+
+// putAdmitted creates an object about which the API server may ask the operator. A restarted operator may need some
+// seconds until its webhooks answer.
+func (t *trial) putAdmitted(u *unstructured.Unstructured) (err error) {
 	_ = t.eventually(15*time.Second, func() error {
-		if err = t.put(t.target.sample); isCallError(err) {
+		if err = t.put(u); isCallError(err) {
 			_ = t.operator.findWebhooks(t.ctx) // it may have created the configuration meanwhile
 			return err
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("the API server refuses the sample: %w", err)
-	}
-	return nil
+	return err
 }
 
 // isCallError reports whether the API server could not call a webhook.

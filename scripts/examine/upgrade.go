@@ -108,7 +108,7 @@ func many(r *run) error {
 			one := t.target.sample.DeepCopy()
 			one.SetName(copyName(t.target.sample, n))
 			one = t.renamedIn(one)
-			if err := t.put(one); err != nil {
+			if err := t.putAdmitted(one); err != nil {
 				return skipped("copies of the sample cannot exist: %v", err), nil
 			}
 		}
