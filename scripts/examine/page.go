@@ -206,11 +206,9 @@ func (r *Report) summary(chosen func(outcome.Result) bool) string {
 		}
 	}
 	for _, v := range []Verdict{Failed, Late, Passed, Skipped} {
-		switch n := count[v]; {
-		case n == 0:
-		case n == all:
+		if n := count[v]; n == all && n > 0 {
 			return fmt.Sprintf("**%s**", v)
-		default:
+		} else if n > 0 {
 			return fmt.Sprintf("**%s** %d of %d", v, n, all)
 		}
 	}

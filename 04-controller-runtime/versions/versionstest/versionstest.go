@@ -34,11 +34,11 @@ type Cluster struct {
 	config string // the folder with the overlays
 }
 
-// Start starts an API server, without MyWebs. The tests are in a folder beside config.
+// Start starts an API server, without MyWebs.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{Config: testenv.NewAPIServer(t), Port: testenv.FreePort(t),
-		config: filepath.Join("..", "config")}
+		config: filepath.Join(folder(t), "..", "config")}
 	c.Kubeconfig = testenv.WriteKubeconfig(t, c.Config, "default")
 	quiet := rest.CopyConfig(c.Config)
 	quiet.WarningHandler = rest.NoWarnings{} // v1 is deprecated
@@ -50,6 +50,17 @@ func Start(t *testing.T) *Cluster {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// folder is that of this package. An exercise calls the package from another folder.
+func folder(t *testing.T) string {
+	t.Helper()
+	const path = "example.com/operator-workshop/04-controller-runtime/versions/versionstest"
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(dir))
 }
 
 // Install applies the CRD of an overlay of config, such as 1-serve, with the port of this test.

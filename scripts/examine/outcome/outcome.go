@@ -29,8 +29,8 @@ type Result struct {
 	// Title is the expectation that the check has.
 	Title   string  `json:"title"`
 	Verdict Verdict `json:"verdict"`
-	// What is the observation that the verdict rests on: it lists the differences, or is the reason why the check was
-	// skipped. The first line suffices for a short message.
+	// The verdict rests on an observation, which this text has: it lists the differences, or is the reason why the check
+	// was skipped. The first line suffices for a short message.
 	What string `json:"what"`
 	// Evidence has details, one a line: requests, differences between objects, the program's last lines.
 	Evidence []string `json:"evidence,omitempty"`

@@ -21,7 +21,7 @@ func checkGo(ctx context.Context, m Machine) Diagnosis {
 	}
 	path, _ := exec.LookPath("go")
 	words := strings.Fields(answer)
-	// A development version has words before and after its number, such as "devel".
+	// A development version has words before and after its number.
 	at := slices.IndexFunc(words, version.IsValid)
 	if at < 0 || version.Compare(words[at], minimumGo) < 0 {
 		return report(Failure, "%s is too old, and does not fetch a newer one: %s.", path, oneLine(answer))
