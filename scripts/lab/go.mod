@@ -6,8 +6,8 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/shirou/gopsutil/v4 v4.26.2
 	github.com/spf13/cobra v1.10.2
-	github.com/yuin/goldmark v1.8.7
-	golang.org/x/net v0.60.0
+	github.com/yuin/goldmark v1.8.7 // indirect
+	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
 	k8s.io/api v0.37.1
