@@ -215,15 +215,15 @@ func TestAllExperimentsOfSixChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("it took %v, on an idle machine %v", report.Took, report.idle)
+	t.Logf("it took %v, on an idle machine %v", report.Took, report.Idle)
 	if len(report.Children) != 6 {
 		t.Errorf("the children are %v", report.Children)
 	}
 	if left := report.NotTried(); left != "the experiments upgrade" { // it needs an old program
 		t.Error("not tried: ", left)
 	}
-	if report.idle > 10*time.Minute {
-		t.Errorf("an idle machine needs %v", report.idle)
+	if report.Idle > 10*time.Minute {
+		t.Errorf("an idle machine needs %v", report.Idle)
 	}
 }
 

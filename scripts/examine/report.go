@@ -31,11 +31,11 @@ type Report struct {
 	// Subject holds the user's settings.
 	Subject Subject   `json:"subject"`
 	Date    time.Time `json:"date"`
-	// Took is the duration in nanoseconds; Interrupted means that the user ended the examination early.
+	// Took is the duration in nanoseconds, and Idle is that on an idle machine. Interrupted means that the user ended the
+	// examination early.
 	Took        time.Duration `json:"took"`
+	Idle        time.Duration `json:"idle,omitempty"`
 	Interrupted bool          `json:"interrupted,omitempty"`
-	// idle is the duration that an idle machine would have needed.
-	idle time.Duration
 	// Notes are remarks about the whole examination.
 	Notes []string `json:"notes,omitempty"`
 	// Children are the objects that the operator writes, with the number of fields that it sets.

@@ -140,9 +140,9 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	err = r.inLab(func() error {
 		report = r.report
 		err := r.allOf(chosen)
-		r.report.Took, r.report.idle = time.Since(begin).Round(time.Second), r.clock.now()
+		r.report.Took, r.report.Idle = time.Since(begin).Round(time.Second), r.clock.now()
 		r.report.Interrupted = ctx.Err() != nil
-		r.noteLonger(time.Since(begin) - r.report.idle)
+		r.noteLonger(time.Since(begin) - r.report.Idle)
 		return err
 	})
 	return report, err
