@@ -33,7 +33,7 @@ func TestScaffolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%d passed, %d failed and %d were skipped in %v, on an idle machine %v", report.Count(Passed),
-				report.Count(Failed), report.Count(Skipped), report.Took, report.idle)
+				report.Count(Failed), report.Count(Skipped), report.Took, report.Idle)
 			examinedAsInACluster(t, report)
 		})
 	}
