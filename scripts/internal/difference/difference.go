@@ -51,6 +51,8 @@ const (
 	Unread Kind = "unread"
 	// Before is a statement that the solution has, too, but after Other.
 	Before Kind = "before"
+	// Shown is a statement that shows a mistake with other statements, although the solution may have it, too.
+	Shown Kind = "shown"
 )
 
 // Sources has files by their names.
@@ -148,7 +150,7 @@ func (s statement) isLike(other statement) bool {
 // names matches a name, or any other character.
 var names = regexp.MustCompile(`[\w·]+|\S`)
 
-// nearest returns the statement that has most words in common with s, and at least half of them; or -1.
+// nearest returns the related statement that has most words in common with s, and at least half of them; or -1.
 func nearest(s statement, others []statement) int {
 	best, at := 0.5, -1
 	for n, other := range others {
@@ -159,19 +161,43 @@ func nearest(s statement, others []statement) int {
 				common++
 			}
 		}
-		if ratio := 2 * float64(common) / float64(len(a)+len(b)); ratio >= best {
+		if ratio := 2 * float64(common) / float64(len(a)+len(b)); ratio >= best && isRelated(s.text, other.text) {
 			best, at = ratio, n
 		}
 	}
 	return at
 }
 
+// called matches a function that a statement calls, and assigned the two sides of an assignment.
+var (
+	called   = regexp.MustCompile(`(\w+)\(`)
+	assigned = regexp.MustCompile(`^(.*?) :?= (.*)$`)
+)
+
+// isRelated reports whether one statement may be in the place of the other: two assignments have common words on the same
+// side, and two calls have a common function. Common variables alone make no relation.
+func isRelated(a, b string) bool {
+	haveCommon := func(a, b []string) bool {
+		return slices.ContainsFunc(a, func(word string) bool { return slices.Contains(b, word) })
+	}
+	left, right := assigned.FindStringSubmatch(a), assigned.FindStringSubmatch(b)
+	if left != nil && right != nil && !haveCommon(words(left[1]), words(right[1])) && !haveCommon(words(left[2]), words(right[2])) {
+		return false
+	}
+	first, second := called.FindAllString(a, -1), called.FindAllString(b, -1)
+	return len(first) == 0 || len(second) == 0 || haveCommon(first, second)
+}
+
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// contrast returns the parts in which two statements differ. The second part is empty when the first statement only has more.
+// contrast returns the parts in which two statements differ. The second part is empty when the first statement only has more,
+// and the first part is empty when it lacks arguments.
 func contrast(a, b string) (string, string) {
+	if lacks := lackedBy(a, b); lacks != "" {
+		return "", lacks
+	}
 	first, second := tokens(a), tokens(b)
 	begin, end := 0, 0
 	for begin < min(len(first), len(second)) && first[begin] == second[begin] {
@@ -185,6 +211,48 @@ func contrast(a, b string) (string, string) {
 		return a, b
 	}
 	return strings.Trim(mine, " ,."), strings.Trim(other, " ,.")
+}
+
+// call matches the function and the arguments of a call.
+var call = regexp.MustCompile(`^(?:.* :?= )?[\w.]*?(\w+)\((.*)\)$`)
+
+// lackedBy returns the arguments of the call b that are like no argument of the call a. The two call one function, and b has
+// more arguments.
+func lackedBy(a, b string) string {
+	first, second := call.FindStringSubmatch(a), call.FindStringSubmatch(b)
+	if first == nil || second == nil || first[1] != second[1] {
+		return ""
+	}
+	mine, others := arguments(first[2]), arguments(second[2])
+	if len(others) <= len(mine) {
+		return ""
+	}
+	isLike := func(one, other string) bool {
+		if function := called.FindString(one); function != "" {
+			return function == called.FindString(other)
+		}
+		return one[strings.LastIndex(one, ".")+1:] == other[strings.LastIndex(other, ".")+1:]
+	}
+	lacks := slices.DeleteFunc(others, func(other string) bool {
+		return slices.ContainsFunc(mine, func(one string) bool { return isLike(one, other) })
+	})
+	return strings.Join(lacks, ", ")
+}
+
+// arguments splits the arguments of a call.
+func arguments(text string) (all []string) {
+	opened, begin := 0, 0
+	for at, r := range text {
+		switch {
+		case strings.ContainsRune("([{", r):
+			opened++
+		case strings.ContainsRune(")]}", r):
+			opened--
+		case r == ',' && opened == 0:
+			all, begin = append(all, strings.TrimSpace(text[begin:at])), at+1
+		}
+	}
+	return append(all, strings.TrimSpace(text[begin:]))
 }
 
 // isWhole reports whether a part of a statement can be read alone.
