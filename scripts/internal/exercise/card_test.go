@@ -62,6 +62,11 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 	r := Judgement{Own: []Result{{Check: "a", Verdict: "passed"}}, Earlier: []Result{{Check: "b", Verdict: "passed"},
 		{Check: "c", Verdict: "failed", Title: "the title", Reason: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
+	busy := Judgement{Own: r.Own, Earlier: []Result{{Check: "c", Verdict: "failed", Reason: "expected that it is back; but not within 24s: it is not",
+		Reaction: "After that, the operator sent 1 request: update mywebs web 200 same."}}}.Card("", nil).Lines
+	if got := busy[len(busy)-2:]; got[0].Text != effects["same"] || got[1] != ofBusy {
+		t.Errorf("the card of a check whose time is over ends with %v", got)
+	}
 	r.Print(&out, Exercise{ID: "04.3"}, false, CardLine{"Look at", "main.go:5"})
 	if last := r.Card("", nil).Lines; last[len(last)-1] != ofBefore {
 		t.Errorf("the card ends with %v", last)

@@ -141,14 +141,18 @@ func statusOfNew(f function) ast.Node {
 	return nil
 }
 
-// comparedWithItself finds a comparison of two variables one of which is the other.
+// comparedWithItself finds a comparison of two variables that are one object: one is assigned to the other, and then a read
+// fills the object.
 func comparedWithItself(f function) ast.Node {
 	calls, pairs := nodesOf[*ast.CallExpr](f, compares)
+	got, into := nodesOf[*ast.CallExpr](f, reads)
 	for n := range calls {
 		a, b := pairs[n][1], pairs[n][2]
 		same, _ := nodesOf[*ast.AssignStmt](f, regexp.MustCompile(`^(?:`+a+` :?= `+b+`|`+b+` :?= `+a+`)$`))
-		if len(same) > 0 && a != b {
-			return same[0]
+		for g, read := range got {
+			if name := into[g][1]; len(same) > 0 && (name == a || name == b) && same[0].Pos() < read.Pos() {
+				return same[0]
+			}
 		}
 	}
 	return nil

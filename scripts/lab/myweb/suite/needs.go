@@ -206,19 +206,20 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 		last = idle
 		silent := idle > patience && looks > int(patience/(2*fixture.Poll)) && !t.works()
 		if err != nil && (silent || sure && !t.deletes()) && !t.rollsOut() {
-			t.Fatalf("expected that %s; but %s, and %v", what, t.silence(), err)
+			t.Fatalf("expected that %s; but %s", what, t.silence(err))
 		}
 		return err
 	})
 }
 
-// silence says how the operator stopped to send requests: an operator whose last request was refused may still try again.
-func (t *T) silence() string {
+// silence says how the operator stopped to send requests, and what is missing. An operator whose last request was refused may
+// still try again.
+func (t *T) silence(missing error) string {
 	requests := t.Requests(t.act.mark)
 	if last := len(requests) - 1; last >= 0 && requests[last].Code >= http.StatusBadRequest {
-		return "the API server refused the operator's last request"
+		return fmt.Sprintf("the API server refused the operator's last request, and %v", missing)
 	}
-	return "the operator sends nothing any more"
+	return fmt.Sprintf("the operator sends nothing any more, and %v", missing)
 }
 
 // Served returns the MyWeb when its newest generation is served: by its status, or, when the program reports none,
