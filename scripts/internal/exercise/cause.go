@@ -73,7 +73,7 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	if len(solution) > 0 {
 		all = difference.Of(mine, solution, starter)
 	}
-	byStatement, places := e.shownBy(failure, all, mine, solution)
+	byStatement, places := e.shownBy(ofCard(failure), all, mine, solution)
 	if len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
 		all = nil
 	}
@@ -110,6 +110,23 @@ func ofFirst(failure string) string {
 		return failure
 	}
 	return failure[:next[0]]
+}
+
+// ofCard returns the part of a failure that the card shows: the first failure of the first check, and what followed it. A
+// statement that explains a later one is not the cause of the first.
+func ofCard(failure string) string {
+	var lines []string
+	expected, isLater := 0, false
+	for line := range strings.SplitSeq(ofFirst(failure), "\n") {
+		if strings.HasPrefix(line, "expected ") {
+			expected++
+		}
+		isLater = expected > 1 && (isLater || strings.HasPrefix(line, "expected ")) && !strings.HasPrefix(line, "After that, ")
+		if !isLater {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // kindsAndTypes returns the names with a capital letter in a text: kinds, types, functions, and what a program has for them.

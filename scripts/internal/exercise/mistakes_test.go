@@ -113,7 +113,7 @@ func TestAStatementShowsTheMistake(t *testing.T) {
 		testkit.Write(t, filepath.Join(compiled.Dir(e), fmt.Sprint(n), e.File), string(mine[e.File]))
 		_, err = c.Put(e, mine)
 		testkit.Must(t, err)
-		r := Judgement{Own: []Result{{Check: "behaviour/x", Verdict: outcome.Failed, Reason: "expected a child; but there is none\n" + p.Says}}}
+		r := Judgement{Own: []Result{{Check: "behaviour/x", Verdict: outcome.Failed, Reason: "there is no child\n" + p.Says + "\nexpected " + p.Mistake}}}
 		testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, c.Digest(e), r))
 		s, err := c.State()
 		testkit.Must(t, err)
