@@ -150,6 +150,9 @@ func (w Wrong) shows(all []difference.Difference, about []string) []difference.D
 		}
 		isOther = func(d difference.Difference) bool { return len(common(about, d.Statement)) == 0 }
 	}
+	if w.Kind != "" {
+		isOther = func(d difference.Difference) bool { return d.Kind != w.Kind }
+	}
 	if some := slices.DeleteFunc(slices.Clone(all), isOther); len(some) > 0 {
 		return some
 	}

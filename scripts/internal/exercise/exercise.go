@@ -17,6 +17,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/examine/strictyaml"
+	"example.com/operator-workshop/scripts/internal/difference"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
 
@@ -148,6 +149,8 @@ type Wrong struct {
 	Statement string `json:"statement,omitempty"`
 	// Shape names what several statements of a function have: see shapes.
 	Shape string `json:"shape,omitempty"`
+	// Kind is that of the difference that shows it, if there is one.
+	Kind difference.Kind `json:"kind,omitempty"`
 	// Guess means that other mistakes have the same failure.
 	Guess   bool   `json:"guess,omitempty"`
 	Hint    string `json:"hint,omitempty"`
