@@ -212,8 +212,8 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 	})
 }
 
-// silence says how the operator stopped to send requests, and what is missing. An operator whose last request was refused may
-// still try again.
+// silence says how the operator stopped to send requests, with the missing condition. An operator whose last request was
+// refused may still try again.
 func (t *T) silence(missing error) string {
 	requests := t.Requests(t.act.mark)
 	if last := len(requests) - 1; last >= 0 && requests[last].Code >= http.StatusBadRequest {
