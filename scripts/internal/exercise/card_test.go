@@ -62,8 +62,7 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 	r := Judgement{Own: []Result{{Check: "a", Verdict: "passed"}}, Earlier: []Result{{Check: "b", Verdict: "passed"},
 		{Check: "c", Verdict: "failed", Title: "the title", Reason: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
-	busy := Judgement{Own: r.Own, Earlier: []Result{{Check: "c", Verdict: "failed", Reason: "expected that it is back; but not within 24s: it is not",
-		Reaction: "After that, the operator sent 1 request: update mywebs web 200 same."}}}.Card("", nil).Lines
+	busy := Judgement{Own: r.Own, Earlier: []Result{{Check: "c", Verdict: "failed", Reason: "expected x; but not within 24s: update x 200 same"}}}.Card("", nil).Lines
 	if got := busy[len(busy)-2:]; got[0].Text != effects["same"] || got[1] != ofBusy {
 		t.Errorf("the card of a check whose time is over ends with %v", got)
 	}

@@ -128,6 +128,29 @@ func TestAStatementShowsTheMistake(t *testing.T) {
 	}
 }
 
+// TestShapes has programs in several styles, with a mistake and without it.
+func TestShapes(t *testing.T) {
+	const set, read, send = "\nweb.Status = s", "\nr.Get(ctx, key, latest)", "\nr.Status().Update(ctx, latest)"
+	for body, want := range map[string]string{
+		set + "\nretry.OnError(b, func() error {" + read + "\nreturn r.Status().Update(ctx, latest) })": "another object sent",
+		"\nlatest.Status.Phase = p" + read + send:                                                       "read over the status",
+		set + "\nweb.DeepCopyInto(latest)" + send:                                                       "",
+		set + read + "\nlatest.Status = s" + send:                                                       "",
+		"\nd := NewDeployment(w)\nx := StatusFor(w, d)":                                                 "status of a new object",
+		"\nd := NewDeployment(w)\nr.Get(ctx, key, d)\nx := StatusFor(w, d)":                             "",
+		"\na := b\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a.Spec, b.Spec) {}":                             "compared with itself",
+		"\na := b.DeepCopy()\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a, b) {}":                            "",
+		"\nr.Get(ctx, key, b)\na := b\nb.Spec = s\nif cmp.DeepEqual(a.Spec, s) {}":                      "",
+	} {
+		for shape := range shapes {
+			found := shaped(shape, map[string][]byte{"a.go": []byte("package a\n\nfunc f() {" + body + "\n}\n")}, nil)
+			if (len(found) > 0) != (shape == want) {
+				t.Errorf("%s: %s is found: %+v, want %q", body, shape, found, want)
+			}
+		}
+	}
+}
+
 // TestTheReadersProgramRefutesAGuess: the failure is that of a known wrong answer, and the program is not.
 func TestTheReadersProgramRefutesAGuess(t *testing.T) {
 	c := newCourse(t)

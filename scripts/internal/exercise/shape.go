@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,22 +16,19 @@ import (
 
 // shapes are mistakes that no single statement shows: the statements of one function use the same variable, or another one.
 // Each returns the statement that a reader must change, or none.
-var shapes = map[string]func(function) ast.Node{
+var shapes = map[string]func(*ast.FuncDecl) ast.Node{
 	"another object sent":    anotherSent,
 	"read over the status":   readOverStatus,
 	"status of a new object": statusOfNew,
 	"compared with itself":   comparedWithItself,
 }
 
-// A function is a function of a program.
-type function struct{ *ast.FuncDecl }
-
 // shaped returns the statements of a program that have a shape, as differences. Those of all are about the same lines.
 func shaped(shape string, files map[string][]byte, all []difference.Difference) (places []difference.Difference) {
-	for name, data := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, data, parser.SkipObjectResolution)
-		if err != nil || !strings.HasSuffix(name, ".go") {
+		file, err := parser.ParseFile(set, name, files[name], parser.SkipObjectResolution)
+		if err != nil { // it is no Go file
 			continue
 		}
 		for _, d := range file.Decls {
@@ -38,7 +36,7 @@ func shaped(shape string, files map[string][]byte, all []difference.Difference) 
 			if !ok || f.Body == nil {
 				continue
 			}
-			node := shapes[shape](function{f})
+			node := shapes[shape](f)
 			if node == nil {
 				continue
 			}
@@ -61,7 +59,7 @@ func printed(node ast.Node) string {
 }
 
 // nodesOf returns the nodes of a function of one type, in their order, whose text a pattern matches, with the groups.
-func nodesOf[T ast.Node](f function, pattern *regexp.Regexp) (nodes []T, groups [][]string) {
+func nodesOf[T ast.Node](f *ast.FuncDecl, pattern *regexp.Regexp) (nodes []T, groups [][]string) {
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		if node, ok := n.(T); ok {
 			if match := pattern.FindStringSubmatch(printed(n)); match != nil {
@@ -74,16 +72,17 @@ func nodesOf[T ast.Node](f function, pattern *regexp.Regexp) (nodes []T, groups 
 }
 
 var (
+	anything    = regexp.MustCompile("")
 	setsStatus  = regexp.MustCompile(`^(\w+)\.Status(?:\.\w+)* = `)
-	sendsStatus = regexp.MustCompile(`\.Status\(\)\.(?:Update|Patch)\(\w+, (\w+)[,)]`)
+	sendsStatus = regexp.MustCompile(`\.(?:Status\(\)\.(?:Update|Patch)|UpdateStatus)\(\w+, (\w+)[,)]`)
 	reads       = regexp.MustCompile(`\.Get\(\w+, .*, (\w+)\)$`)
 	makes       = regexp.MustCompile(`\bNew[A-Z]\w*\(`)
 	compares    = regexp.MustCompile(`\b(?:DeepEqual|DeepDerivative)\((\w+)(?:\.\w+)*, (\w+)(?:\.\w+)*\)`)
 )
 
 // anotherSent finds a write of the status of a variable whose Status the function never sets, although it sets that of
-// another. A variable that gets its value from the other one is the same object, or its copy.
-func anotherSent(f function) ast.Node {
+// another. A statement with both variables may copy the status, unless it is a read.
+func anotherSent(f *ast.FuncDecl) ast.Node {
 	_, set := nodesOf[*ast.AssignStmt](f, setsStatus)
 	sent, names := nodesOf[*ast.CallExpr](f, sendsStatus)
 	for n, call := range sent {
@@ -92,19 +91,28 @@ func anotherSent(f function) ast.Node {
 		if len(set) == 0 || slices.ContainsFunc(set, isSet) {
 			continue
 		}
-		gets := regexp.MustCompile(`(?:^|[^\w.])` + name + `(?:\.\w+)* :?= .*\b` + set[0][1] + `\b|&` + name + `\.|\(&?` + name + `\)`)
-		if from, _ := nodesOf[*ast.AssignStmt](f, gets); len(from) > 0 {
-			continue
+		copies := func(statement ast.Stmt) bool {
+			text := printed(statement)
+			return hasName(text, name) && (hasName(text, set[0][1]) || strings.Contains(text, name+".Status")) &&
+				!strings.Contains(text, ".Get(") && !strings.Contains(text, "func(")
 		}
-		if from, _ := nodesOf[*ast.ExprStmt](f, gets); len(from) == 0 {
+		assigned, _ := nodesOf[*ast.AssignStmt](f, anything)
+		called, _ := nodesOf[*ast.ExprStmt](f, anything)
+		if !slices.ContainsFunc(assigned, func(a *ast.AssignStmt) bool { return copies(a) }) &&
+			!slices.ContainsFunc(called, func(e *ast.ExprStmt) bool { return copies(e) }) {
 			return call
 		}
 	}
 	return nil
 }
 
+// hasName reports whether a text has a name as a word.
+func hasName(text, name string) bool {
+	return regexp.MustCompile(`\b` + name + `\b`).MatchString(text)
+}
+
 // readOverStatus finds a read into a variable whose Status the function has set before, and sends later.
-func readOverStatus(f function) ast.Node {
+func readOverStatus(f *ast.FuncDecl) ast.Node {
 	set, names := nodesOf[*ast.AssignStmt](f, setsStatus)
 	got, into := nodesOf[*ast.CallExpr](f, reads)
 	sent, of := nodesOf[*ast.CallExpr](f, sendsStatus)
@@ -122,7 +130,7 @@ func readOverStatus(f function) ast.Node {
 }
 
 // statusOfNew finds a call of StatusFor with an object that the function makes, and gives to nothing else.
-func statusOfNew(f function) ast.Node {
+func statusOfNew(f *ast.FuncDecl) ast.Node {
 	calls, _ := nodesOf[*ast.CallExpr](f, regexp.MustCompile(`^(?:\w+\.)?StatusFor\(`))
 	for _, call := range calls {
 		for _, argument := range call.Args {
@@ -143,7 +151,7 @@ func statusOfNew(f function) ast.Node {
 
 // comparedWithItself finds a comparison of two variables that are one object: one is assigned to the other, and then a read
 // fills the object.
-func comparedWithItself(f function) ast.Node {
+func comparedWithItself(f *ast.FuncDecl) ast.Node {
 	calls, pairs := nodesOf[*ast.CallExpr](f, compares)
 	got, into := nodesOf[*ast.CallExpr](f, reads)
 	for n := range calls {

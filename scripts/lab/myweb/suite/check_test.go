@@ -325,8 +325,7 @@ func TestWhatFollowedAnAct(t *testing.T) {
 			watch := l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: "configmaps"}, nil)
 			l.Deliver(watch, []wire.Event{deleted}) // before the act
 			t.Act("a user deleted ConfigMap web")
-			_, _ = t.asUser("a user changed nothing", wire.Patch, ConfigMaps, "web", // it fails
-				func() (*unstructured.Unstructured, error) { return nil, errors.New("not found") })
+			_, _ = t.asUser("an act that fails", wire.Patch, ConfigMaps, "web", func() (*unstructured.Unstructured, error) { return nil, errors.New("no") })
 			after(l, watch)
 			silence = t.silence(nil)
 			t.Errorf("it is not back")
