@@ -80,6 +80,17 @@ func (l *Ledger) Fields(writes ...Entry) (paths []string) {
 	return slices.Compact(paths)
 }
 
+// RemovesOwners reports whether a write has removed all owner references of an object, as far as it is known.
+func (l *Ledger) RemovesOwners(e Entry) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	isOwner := func(path string) bool { return strings.HasPrefix(path, "metadata.ownerReferences") }
+	return slices.ContainsFunc(l.described(e.UID).versions, func(d described) bool {
+		return e.Effect == Moved && d.resourceVersion == e.ResourceVersion && len(d.Owners) == 0 &&
+			slices.ContainsFunc(d.Fields, isOwner)
+	})
+}
+
 // described needs the lock.
 func (l *Ledger) described(uid string) object {
 	found, _ := l.objects.Get(uid)

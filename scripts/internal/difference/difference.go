@@ -51,6 +51,8 @@ const (
 	Unread Kind = "unread"
 	// Before is a statement that the solution has, too, but after Other.
 	Before Kind = "before"
+	// Shown is a statement that shows a mistake with other statements, although the solution may have it, too.
+	Shown Kind = "shown"
 )
 
 // Sources has files by their names.
@@ -148,7 +150,7 @@ func (s statement) isLike(other statement) bool {
 // names matches a name, or any other character.
 var names = regexp.MustCompile(`[\w·]+|\S`)
 
-// nearest returns the statement that has most words in common with s, and at least half of them; or -1.
+// nearest returns the related statement that has most words in common with s, and at least half of them; or -1.
 func nearest(s statement, others []statement) int {
 	best, at := 0.5, -1
 	for n, other := range others {
@@ -159,64 +161,33 @@ func nearest(s statement, others []statement) int {
 				common++
 			}
 		}
-		if ratio := 2 * float64(common) / float64(len(a)+len(b)); ratio >= best {
+		if ratio := 2 * float64(common) / float64(len(a)+len(b)); ratio >= best && isRelated(s.text, other.text) {
 			best, at = ratio, n
 		}
 	}
 	return at
 }
 
+// called matches a function that a statement calls, and assigned the two sides of an assignment.
+var (
+	called   = regexp.MustCompile(`(\w+)\(`)
+	assigned = regexp.MustCompile(`^(.*?) :?= (.*)$`)
+)
+
+// isRelated reports whether one statement may be in the place of the other: two assignments have common words on the same
+// side, and two calls have a common function. Common variables alone make no relation.
+func isRelated(a, b string) bool {
+	haveCommon := func(a, b []string) bool {
+		return slices.ContainsFunc(a, func(word string) bool { return slices.Contains(b, word) })
+	}
+	left, right := assigned.FindStringSubmatch(a), assigned.FindStringSubmatch(b)
+	if left != nil && right != nil && !haveCommon(words(left[1]), words(right[1])) && !haveCommon(words(left[2]), words(right[2])) {
+		return false
+	}
+	first, second := called.FindAllString(a, -1), called.FindAllString(b, -1)
+	return len(first) == 0 || len(second) == 0 || haveCommon(first, second)
+}
+
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-}
-
-// contrast returns the parts in which two statements differ. The second part is empty when the first statement only has more.
-func contrast(a, b string) (string, string) {
-	first, second := tokens(a), tokens(b)
-	begin, end := 0, 0
-	for begin < min(len(first), len(second)) && first[begin] == second[begin] {
-		begin++
-	}
-	for end < min(len(first), len(second))-begin && first[len(first)-1-end] == second[len(second)-1-end] {
-		end++
-	}
-	mine, other := strings.Join(first[begin:len(first)-end], ""), strings.Join(second[begin:len(second)-end], "")
-	if !isWhole(mine) || other != "" && !isWhole(other) {
-		return a, b
-	}
-	return strings.Trim(mine, " ,."), strings.Trim(other, " ,.")
-}
-
-// isWhole reports whether a part of a statement can be read alone.
-func isWhole(part string) bool {
-	opened := 0
-	for _, r := range part {
-		switch r {
-		case '(', '{', '[':
-			opened++
-		case ')', '}', ']':
-			if opened--; opened < 0 {
-				return false
-			}
-		}
-	}
-	return opened == 0 && len(words(part)) > 0
-}
-
-// operators have two characters.
-var operators = []string{"==", "!=", ":=", "&&", "||"}
-
-// tokens splits a statement into expressions with their dots, and single other characters.
-func tokens(text string) (all []string) {
-	isName := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.' }
-	name := false
-	for _, r := range text {
-		if name && isName(r) || len(all) > 0 && slices.Contains(operators, all[len(all)-1]+string(r)) {
-			all[len(all)-1] += string(r)
-		} else {
-			all = append(all, string(r))
-		}
-		name = isName(r)
-	}
-	return all
 }

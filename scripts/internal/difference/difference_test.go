@@ -75,6 +75,8 @@ func TestDifferences(t *testing.T) {
 		{"another argument", "client.ObjectKeyFromObject(child)", "types.NamespacedName{Name: child.GetName()}",
 			"16: types.NamespacedName{Name: child.GetName()} | client.ObjectKeyFromObject(child)"},
 		{"more in a statement", "&webv1.MyWeb{}).Owns", "&webv1.MyWeb{}, builder.OnlyMetadata).Owns", "28: builder.OnlyMetadata |"},
+		{"an argument that is missing", "(web, child, r.Scheme())", "(web, child)", "21:  | r.Scheme()"},
+		{"variables alone are no relation", "return r.Create(ctx, child)", "r.Other(ctx, child)\n\treturn nil", "24: r.Other(ctx, child) |\n0:  | r.Create(ctx, child)"},
 		{"swapped arguments", "(web, child, r.Scheme())", "(child, web, r.Scheme())", "21: child, web | web, child"},
 		{"a return", "\treturn ctrl.Result{}, r.createChild", "\tif web.Status.Done {\n\t\treturn ctrl.Result{}, nil\n\t}\n\treturn ctrl.Result{}, r.createChild",
 			"12: if web.Status.Done | ends"},

@@ -3,6 +3,7 @@ package exercise
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -61,12 +62,41 @@ func failureLines(v Result) (lines []CardLine) {
 	if text := logged(v, happened); text != "" {
 		happened += "\n" + text
 	}
-	return append(lines, CardLine{translation.Mark("Expected"), expected}, CardLine{translation.Mark("Happened"), happened})
+	lines = append(lines, CardLine{translation.Mark("Expected"), expected}, CardLine{translation.Mark("Happened"), happened})
+	if word := effect.FindStringSubmatch(happened); word != nil {
+		lines = append(lines, CardLine{translation.Mark("Words"), effects[word[1]]})
+	}
+	return lines
 }
+
+// effect is the word for the effect of a request behind its code, and effects explains these words.
+var (
+	effect  = regexp.MustCompile(`\b20[01] (same|moved)\b`)
+	effects = map[string]string{
+		"same":  translation.Mark("same: the API server stored no change"),
+		"moved": translation.Mark("moved: the API server stored a change"),
+	}
+)
 
 // ofBefore says why a card is not about the exercise's own check.
 var ofBefore = CardLine{translation.Mark("Earlier"),
 	translation.Mark("The exercise's own check passed. This check is of an exercise before, and what you wrote since fails it.")}
+
+// timeIsOver matches the reason of a check that waited until its time was over, and ofBusy is ofBefore for it: on a busy
+// machine, a right program may fail in this way.
+var (
+	timeIsOver = regexp.MustCompile(`; but not (?:within|after) |the time of the check is over`)
+	ofBusy     = CardLine{translation.Mark("Earlier"),
+		translation.Mark("The exercise's own check passed. The time of a check of an exercise before was over. On a busy machine, run make check again.")}
+)
+
+// ofEarlier returns the line about the failure of an earlier check.
+func ofEarlier(v Result) CardLine {
+	if first, _, _ := strings.Cut(v.What, "\n"); timeIsOver.MatchString(first) {
+		return ofBusy
+	}
+	return ofBefore
+}
 
 // checksBefore says that the earlier checks passed.
 var checksBefore = translation.Mark("the %d checks before it passed, too")
@@ -79,7 +109,7 @@ func (r Judgement) Card(next string, last *Card) Card {
 	if bad := failed(slices.Concat(r.Own, r.Earlier)); len(bad) > 0 {
 		lines := failureLines(bad[0])
 		if len(failed(r.Own)) == 0 {
-			lines = append(lines, ofBefore)
+			lines = append(lines, ofEarlier(bad[0]))
 		}
 		return Card{Check: bad[0].ID + ": " + bad[0].Title, Lines: lines, More: len(bad) - 1}
 	}

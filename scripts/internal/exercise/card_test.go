@@ -62,6 +62,10 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 	r := Judgement{Own: []Result{{ID: "a", Verdict: "passed"}}, Earlier: []Result{{ID: "b", Verdict: "passed"},
 		{ID: "c", Verdict: "failed", Title: "the title", What: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
+	busy := Judgement{Own: r.Own, Earlier: []Result{{Check: "c", Verdict: "failed", Reason: "expected x; but not within 24s: update x 200 same"}}}.Card("", nil).Lines
+	if got := busy[len(busy)-2:]; got[0].Text != effects["same"] || got[1] != ofBusy {
+		t.Errorf("the card of a check whose time is over ends with %v", got)
+	}
 	r.Print(&out, Exercise{ID: "04.3"}, false, CardLine{"Look at", "main.go:5"})
 	if last := r.Card("", nil).Lines; last[len(last)-1] != ofBefore {
 		t.Errorf("the card ends with %v", last)

@@ -73,7 +73,7 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	if len(solution) > 0 {
 		all = difference.Of(mine, solution, starter)
 	}
-	byStatement, places := e.shownBy(failure, all, difference.Statements(mine), difference.Statements(solution))
+	byStatement, places := e.shownBy(ofCard(failure), all, mine, solution)
 	if len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
 		all = nil
 	}
@@ -112,6 +112,23 @@ func ofFirst(failure string) string {
 	return failure[:next[0]]
 }
 
+// ofCard returns the part of a failure that the card shows: the first failure of the first check, and what followed it. A
+// statement that explains a later one is not the cause of the first.
+func ofCard(failure string) string {
+	var lines []string
+	expected, isLater := 0, false
+	for line := range strings.SplitSeq(ofFirst(failure), "\n") {
+		if strings.HasPrefix(line, "expected ") {
+			expected++
+		}
+		isLater = expected > 1 && (isLater || strings.HasPrefix(line, "expected ")) && !strings.HasPrefix(line, "After that, ")
+		if !isLater {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // kindsAndTypes returns the names with a capital letter in a text: kinds, types, functions, and what a program has for them.
 func kindsAndTypes(text string) []string {
 	return regexp.MustCompile(`\b[A-Z]\w{3,}`).FindAllString(text, -1)
@@ -133,22 +150,34 @@ func (w Wrong) shows(all []difference.Difference, about []string) []difference.D
 		}
 		isOther = func(d difference.Difference) bool { return len(common(about, d.Statement)) == 0 }
 	}
+	if w.Kind != "" {
+		isOther = func(d difference.Difference) bool { return d.Kind != w.Kind }
+	}
 	if some := slices.DeleteFunc(slices.Clone(all), isOther); len(some) > 0 {
 		return some
 	}
 	return all
 }
 
-// shownBy returns the mistake that a statement of the reader shows, and the statements that show it. The program has more of
-// them than the solution.
-func (e Exercise) shownBy(failure string, all []difference.Difference, mine, solution []string) (w Wrong, places []difference.Difference) {
+// shownBy returns the mistake that a statement or a function of the reader shows, and the statements that show it. The program
+// has more of them than the solution.
+func (e Exercise) shownBy(failure string, all []difference.Difference, mine, solution map[string][]byte) (
+	w Wrong, places []difference.Difference) {
+	own, others, text := difference.Statements(mine), difference.Statements(solution), source(mine)
 	for _, m := range inLanguage(e.said, mistakes) {
-		if m.Statement == "" || !regexp.MustCompile(m.Says).MatchString(failure) {
+		if m.Statement+m.Shape == "" || !regexp.MustCompile(m.Says).MatchString(failure) ||
+			!regexp.MustCompile(m.Source).MatchString(text) {
 			continue
 		}
 		shows := regexp.MustCompile(m.Statement)
 		isOther := func(statement string) bool { return !shows.MatchString(statement) }
-		if len(slices.DeleteFunc(slices.Clone(mine), isOther)) <= len(slices.DeleteFunc(slices.Clone(solution), isOther)) {
+		if m.Shape != "" {
+			if places = shaped(m.Shape, mine, all); len(places) > 0 && len(shaped(m.Shape, solution, nil)) == 0 {
+				return m, places
+			}
+			continue
+		}
+		if len(slices.DeleteFunc(slices.Clone(own), isOther)) <= len(slices.DeleteFunc(slices.Clone(others), isOther)) {
 			continue
 		}
 		for _, d := range all {
@@ -250,8 +279,11 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 			lines = append(lines, e.Sayf("It ends the loop: what comes later in the list is not done."))
 		case d.Kind == difference.Unread:
 			lines = append(lines, e.Sayf("Nothing in your program uses what it reads here."))
+		case d.Kind == difference.Shown:
 		case d.Kind == difference.Drops:
 			lines = append(lines, e.Sayf("The solution returns the error: then the work is tried again."))
+		case d.Mine == "" && d.Other != "":
+			lines = append(lines, e.Sayf("The solution also has this, and your program does not:"), code(d.Other))
 		case d.Other == "" && d.Mine != d.Statement:
 			lines = append(lines, e.Sayf("The solution does not have this part:"), code(d.Mine))
 		case d.Other != "" && d.Mine != d.Statement:

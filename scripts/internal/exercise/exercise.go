@@ -17,6 +17,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/specification"
 	"example.com/operator-workshop/scripts/examine/strictyaml"
+	"example.com/operator-workshop/scripts/internal/difference"
 	"example.com/operator-workshop/scripts/internal/translation"
 )
 
@@ -146,6 +147,10 @@ type Wrong struct {
 	Lacks   string    `json:"lacks,omitempty"`
 	// Statement is a part of a statement that only the reader's program has: neither the starter nor the solution.
 	Statement string `json:"statement,omitempty"`
+	// Shape names what several statements of a function have: see shapes.
+	Shape string `json:"shape,omitempty"`
+	// Kind is that of the difference that shows it, if there is one.
+	Kind difference.Kind `json:"kind,omitempty"`
 	// Guess means that other mistakes have the same failure.
 	Guess   bool   `json:"guess,omitempty"`
 	Hint    string `json:"hint,omitempty"`
@@ -327,7 +332,7 @@ func recognise(known []Wrong, failure, source string) (some []Wrong) {
 	}
 	for _, w := range known {
 		says, isThere := find(w.Says, failure), find(w.Source, source) != nil
-		if w.Mistake != "" || w.Statement != "" || says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
+		if w.Mistake != "" || w.Statement+w.Shape != "" || says == nil || !isThere || w.Lacks != "" && find(w.Lacks, source) != nil {
 			continue
 		}
 		w.Hint = string(regexp.MustCompile(`(?m)`+w.Says).ExpandString(nil, w.Hint, failure, says))

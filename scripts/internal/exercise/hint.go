@@ -48,7 +48,7 @@ func (c Course) ShownHint(e Exercise, s State) (text, after string) {
 // named returns the known wrong answer with a name. Its hint has the words of a failure.
 func (e Exercise) named(name, failure string) (Wrong, bool) {
 	for _, w := range slices.Concat(e.Wrong, inLanguage(e.said, mistakes)) {
-		w.Source, w.Lacks, w.Statement = "", "", "" // the files may have changed since the check
+		w.Source, w.Lacks, w.Statement, w.Shape = "", "", "", "" // the files may have changed since the check
 		if some := recognise([]Wrong{w}, failure, ""); w.Name == name && len(some) > 0 {
 			return some[0], true
 		}

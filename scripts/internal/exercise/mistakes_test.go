@@ -22,7 +22,7 @@ func TestEachMistakeIsProved(t *testing.T) {
 	recorded := testkit.Read(t, filepath.Join("testdata", "failures.yaml"))
 	for n, m := range mistakes {
 		isShown := func(p shownMistake) bool { return p.Mistake == m.Name }
-		if m.Statement != "" && slices.ContainsFunc(shownMistakes(t), isShown) && m.Hint != "" {
+		if m.Statement+m.Shape != "" && slices.ContainsFunc(shownMistakes(t), isShown) && m.Hint != "" {
 			continue
 		}
 		if !strings.Contains(recorded, "\n"+m.Name+": |") && !slices.ContainsFunc(c.All, func(e Exercise) bool {
@@ -113,7 +113,7 @@ func TestAStatementShowsTheMistake(t *testing.T) {
 		testkit.Write(t, filepath.Join(compiled.Dir(e), fmt.Sprint(n), e.File), string(mine[e.File]))
 		_, err = c.Put(e, mine)
 		testkit.Must(t, err)
-		r := Judgement{Own: []Result{{ID: "behaviour/x", Verdict: outcome.Failed, What: "expected a child; but there is none\n" + p.Says}}}
+		r := Judgement{Own: []Result{{ID: "behaviour/x", Verdict: outcome.Failed, What: "there is no child\n" + p.Says + "\nexpected " + p.Mistake}}}
 		testkit.Must(t, c.Judged(e, State{Current: e.ID, Passed: map[string]string{}}, c.Digest(e), r))
 		s, err := c.State()
 		testkit.Must(t, err)
@@ -125,6 +125,29 @@ func TestAStatementShowsTheMistake(t *testing.T) {
 	vet := c.Judge.command(t.Context(), filepath.Join(compiled.Work, "04-controller-runtime"), "go", "vet", "-nilfunc", "./...")
 	if out, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestShapes has programs in several styles, with a mistake and without it.
+func TestShapes(t *testing.T) {
+	const set, read, send = "\nweb.Status = s", "\nr.Get(ctx, key, latest)", "\nr.Status().Update(ctx, latest)"
+	for body, want := range map[string]string{
+		set + "\nretry.OnError(b, func() error {" + read + "\nreturn r.Status().Update(ctx, latest) })": "another object sent",
+		"\nlatest.Status.Phase = p" + read + send:                                                       "read over the status",
+		set + "\nweb.DeepCopyInto(latest)" + send:                                                       "",
+		set + read + "\nlatest.Status = s" + send:                                                       "",
+		"\nd := NewDeployment(w)\nx := StatusFor(w, d)":                                                 "status of a new object",
+		"\nd := NewDeployment(w)\nr.Get(ctx, key, d)\nx := StatusFor(w, d)":                             "",
+		"\na := b\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a.Spec, b.Spec) {}":                             "compared with itself",
+		"\na := b.DeepCopy()\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a, b) {}":                            "",
+		"\nr.Get(ctx, key, b)\na := b\nb.Spec = s\nif cmp.DeepEqual(a.Spec, s) {}":                      "",
+	} {
+		for shape := range shapes {
+			found := shaped(shape, map[string][]byte{"a.go": []byte("package a\n\nfunc f() {" + body + "\n}\n")}, nil)
+			if (len(found) > 0) != (shape == want) {
+				t.Errorf("%s: %s is found: %+v, want %q", body, shape, found, want)
+			}
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ var behaviourChecks = []suite.Check{
 	{ID: "behaviour/13-refused-once", Run: refusedOnce,
 		Title: "writes that the API server refuses once are sent again"},
 	{ID: "behaviour/13-refused-restore", Run: refusedRestore,
-		Title: "a ConfigMap comes back, also when the API server refuses its creation once"},
+		Title: "a ConfigMap comes back and a status is reported, also when the API server refuses the write once"},
 	{ID: "behaviour/13-backoff", Run: failing(proxy.Refuse(500, 0), suite.Kinds...),
 		Title: "a server that fails for a while is asked with backoff, and is not an error of the MyWeb"},
 	{ID: "behaviour/14-one-writes", Fast: true, Alone: true,

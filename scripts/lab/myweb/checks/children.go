@@ -111,6 +111,12 @@ func statusReported(t *suite.T) {
 		t.Errorf("expected status.readyReplicas 2; but it is %d", web.Status.ReadyReplicas)
 	}
 	wantPort(t, web, c, portOf(c.Service))
+	t.Gate()
+	t.Create("waiting", suite.Sample())
+	t.Await("waiting", "has a status while its pods are not ready", 0, func(w *suite.Web) bool {
+		return !w.Status.Completed && w.Status.ObservedGeneration == w.Generation &&
+			w.Condition("Available").Status == metav1.ConditionFalse
+	})
 }
 
 func pageAsItIs(t *suite.T) {

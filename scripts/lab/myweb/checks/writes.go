@@ -116,13 +116,23 @@ func refusedOnce(t *suite.T) {
 	t.Completed("web")
 }
 
-// refusedRestore refuses a write in steady state: no other write succeeds, so no event calls a reconcile again.
+// refusedRestore refuses a write in steady state: no other write succeeds, so no event calls a reconcile again. Then it
+// refuses the status of a changed MyWeb. A program that changes children has events that call a reconcile again.
 func refusedRestore(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	t.Rule(proxy.Rule{Match: toWrite(suite.ConfigMaps), Times: 1, Do: proxy.Refuse(500, 0)})
 	t.Remove(suite.ConfigMaps, "web")
 	t.Reaction("the ConfigMap is back", 0, func() error {
 		return t.Another(suite.ConfigMaps, "web", before.ConfigMap.UID)
+	})
+	if !t.Reports() {
+		return
+	}
+	t.AwaitQuiet(quiet)
+	t.Rule(proxy.Rule{Match: toWrite(status), Times: 1, Do: proxy.Refuse(500, 0)})
+	t.Patch("web", `{"spec":{"replicas":2}}`)
+	t.Reacts("web", "has a status of its newest generation", func(w *suite.Web) bool {
+		return w.Status.ObservedGeneration == w.Generation
 	})
 }
 

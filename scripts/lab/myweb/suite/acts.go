@@ -39,25 +39,32 @@ func (t *T) ActOn(resource, format string, args ...any) {
 	l.Bypassed(l.Bypass(loop.Record{Is: loop.Note, By: loop.Client{Name: "the lab"}, Namespace: t.Namespace, Note: text}), nil)
 }
 
-// begin makes a text the last act.
-func (t *T) begin(text, resource string) {
+// begin makes a text the last act, and returns the act before it.
+func (t *T) begin(text, resource string) (before act) {
 	next := act{text: text, resource: resource, n: t.Fixture.Ledger.Newest(), mark: t.Mark(), since: time.Now()}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.act, t.awaited = next, next.since
+	before, t.act, t.awaited = t.act, next, next.since
+	return before
 }
 
-// asUser sends a request of a user, which is the last act, and records the request in the loop.
+// asUser sends a request of a user, which is the last act, and records the request in the loop. A request that fails is no
+// act: nothing has changed.
 func (t *T) asUser(text, verb, resource, name string, send func() (*unstructured.Unstructured, error)) (
 	*unstructured.Unstructured, error) {
 	resource, subresource, _ := strings.Cut(resource, "/")
-	t.begin(text, resource)
+	before := t.begin(text, resource)
 	l := t.Fixture.Ledger
 	gvr := GVR(resource)
 	r := l.Bypass(loop.Record{Is: loop.Request, By: loop.Client{Name: loop.User}, Verb: verb, Group: gvr.Group,
 		Version: gvr.Version, Resource: gvr.Resource, Subresource: subresource, Namespace: t.Namespace, Name: name})
 	u, err := send()
 	r.Took = float64(time.Since(r.Time)) / float64(time.Millisecond)
+	if err != nil {
+		t.mu.Lock()
+		t.act = before
+		t.mu.Unlock()
+	}
 	var refused apierrors.APIStatus
 	switch {
 	case errors.As(err, &refused):
@@ -103,6 +110,11 @@ func (t *T) reactionTo(to act) string {
 	text += "."
 	if event.N > last.N {
 		text += " Then it " + got
+	}
+	disowns := func(e ledger.Entry) bool { return !e.Creates() && t.Fixture.Ledger.RemovesOwners(e) }
+	if at := slices.IndexFunc(requests, disowns); at >= 0 {
+		text += fmt.Sprintf("\nThe %s %s has no owner reference since the operator's %s.", KindOf[requests[at].FullResource()],
+			requests[at].Name, requests[at].Verb)
 	}
 	if to.resource == Resource && len(About(requests, Kinds...)) == 0 {
 		text += "\nNo request was about a child."

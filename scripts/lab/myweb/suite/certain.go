@@ -72,15 +72,18 @@ func (t *T) waits() (last time.Time, waits bool) {
 	return last, watches && !slices.Contains(slices.Collect(maps.Values(failed)), true)
 }
 
-// works reports whether the operator runs, needs a processor to go on, or waits for the answer to a request. A system that
-// does not show the states of threads shows only the requests.
+// works reports whether the operator runs, needs a processor to go on, or waits for the answer to a request, in any
+// namespace: one worker handles one MyWeb after the other. A system that does not show the states of threads shows only the
+// requests.
 func (t *T) works() bool {
 	p := t.Operator.Process()
 	if p == nil || !p.Running() {
 		return false
 	}
+	m := t.Mine(0)
+	m.Namespace, m.After = "", 0
 	isOpen := func(e ledger.Entry) bool { return e.Open && e.Verb != wire.Watch }
-	return runtime.GOOS == "linux" && !p.Asleep() || slices.ContainsFunc(t.Requests(0), isOpen)
+	return runtime.GOOS == "linux" && !p.Asleep() || slices.ContainsFunc(t.Fixture.Ledger.Entries(m), isOpen)
 }
 
 // deciding matches the requests that show whether the operator waits: those of the check, and earlier ones for all

@@ -210,7 +210,7 @@ func TestTheTimeOfAProgramThatWorks(t *testing.T) {
 	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
 	must(t, err)
 	const within = time.Second
-	request := wire.Request{Verb: wire.Create, Resource: ConfigMaps, Namespace: "check", Name: "web"}
+	request := wire.Request{Verb: wire.Create, Resource: ConfigMaps, Namespace: "another", Name: "web"}
 	for name, test := range map[string]struct {
 		text, late string
 		open       bool

@@ -310,17 +310,28 @@ func TestWhatFollowedAnAct(t *testing.T) {
 			l.End(id)
 			l.Deliver(watch, []wire.Event{deleted})
 		},
+		"After that, the operator sent 1 request: update configmaps web 200 moved.\n" +
+			"The ConfigMap web has no owner reference since the operator's update.": func(l *ledger.Ledger, _ int) {
+			l.Describe([]byte(`{"metadata": {"uid": "u", "resourceVersion": "1", "ownerReferences": [{"kind": "MyWeb", "name": "web", "uid": "o"}]}}`))
+			l.Describe([]byte(`{"metadata": {"uid": "u", "resourceVersion": "2"}}`))
+			id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "configmaps", Namespace: "check", Name: "web"}, nil)
+			l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect, e.UID, e.ResourceVersion = 200, ledger.Moved, "u", "2" })
+			l.End(id)
+		},
 	} {
+		silence := ""
 		o := outcomeOf(t, time.Minute, func(t *T) {
 			l := t.Fixture.Ledger
 			watch := l.Begin("lab", wire.Request{Verb: wire.Watch, Resource: "configmaps"}, nil)
 			l.Deliver(watch, []wire.Event{deleted}) // before the act
 			t.Act("a user deleted ConfigMap web")
+			_, _ = t.asUser("an act that fails", wire.Patch, ConfigMaps, "web", func() (*unstructured.Unstructured, error) { return nil, errors.New("no") })
 			after(l, watch)
+			silence = t.silence(nil)
 			t.Errorf("it is not back")
 		})
-		if o.Did != "a user deleted ConfigMap web" || o.Reaction != want {
-			t.Errorf("%s: %s, want %s", o.Did, o.Reaction, want)
+		if o.Did != "a user deleted ConfigMap web" || o.Reaction != want || strings.Contains(want, "403") != strings.Contains(silence, "refused") {
+			t.Errorf("%s: %s, want %s; %s", o.Did, o.Reaction, want, silence)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"time"
@@ -205,10 +206,20 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 		last = idle
 		silent := idle > patience && looks > int(patience/(2*fixture.Poll)) && !t.works()
 		if err != nil && (silent || sure && !t.deletes()) && !t.rollsOut() {
-			t.Fatalf("expected that %s; but the operator sends nothing any more, and %v", what, err)
+			t.Fatalf("expected that %s; but %s", what, t.silence(err))
 		}
 		return err
 	})
+}
+
+// silence says how the operator stopped to send requests, with the missing condition. An operator whose last request was
+// refused may still try again.
+func (t *T) silence(missing error) string {
+	requests := t.Requests(t.act.mark)
+	if last := len(requests) - 1; last >= 0 && requests[last].Code >= http.StatusBadRequest {
+		return fmt.Sprintf("the API server refused the operator's last request, and %v", missing)
+	}
+	return fmt.Sprintf("the operator sends nothing any more, and %v", missing)
 }
 
 // Served returns the MyWeb when its newest generation is served: by its status, or, when the program reports none,

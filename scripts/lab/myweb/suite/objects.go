@@ -101,6 +101,7 @@ func (t *T) edit(resource, name string, how types.PatchType, patch string) {
 	_, err := t.asUser(text, wire.Patch, resource, name, func() (*unstructured.Unstructured, error) {
 		return t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
 	})
+	t.wantThere(resource, name, err)
 	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
 }
 
@@ -120,10 +121,18 @@ func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
 	_, err := t.asUser(text, wire.Delete, resource, name, func() (*unstructured.Unstructured, error) {
 		return nil, t.Objects(resource).Delete(t.ctx, name, options)
 	})
+	t.wantThere(resource, name, err)
+	t.Must(err, "delete "+resource+" "+name)
 	t.mu.Lock()
 	t.act.unowned = unowned
 	t.mu.Unlock()
-	t.Must(err, "delete "+resource+" "+name)
+}
+
+// wantThere ends the check when a user's request failed because the object does not exist.
+func (t *T) wantThere(resource, name string, err error) {
+	if apierrors.IsNotFound(err) {
+		t.Fatalf("expected that %s %s exists; but %v", KindOf[resource], name, err)
+	}
 }
 
 // unowned says which owner a child lacks, or that its owner reference names another kind. An operator that watches its
