@@ -62,7 +62,7 @@ func TestTheFailureOfAnEarlierCheckHasACard(t *testing.T) {
 	r := Judgement{Own: []Result{{ID: "a", Verdict: "passed"}}, Earlier: []Result{{ID: "b", Verdict: "passed"},
 		{ID: "c", Verdict: "failed", Title: "the title", What: "the sum is 0\nand more\nand more\nand more\nand more"}}}
 	var out strings.Builder
-	busy := Judgement{Own: r.Own, Earlier: []Result{{Check: "c", Verdict: "failed", Reason: "expected x; but not within 24s: update x 200 same"}}}.Card("", nil).Lines
+	busy := Judgement{Own: r.Own, Earlier: []Result{{ID: "c", Verdict: "failed", What: "expected x; but not within 24s: update x 200 same"}}}.Card("", nil).Lines
 	if got := busy[len(busy)-2:]; got[0].Text != effects["same"] || got[1] != ofBusy {
 		t.Errorf("the card of a check whose time is over ends with %v", got)
 	}
