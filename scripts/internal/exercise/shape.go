@@ -28,7 +28,7 @@ func shaped(shape string, files map[string][]byte, all []difference.Difference) 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, name, files[name], parser.SkipObjectResolution)
-		if err != nil { // it is no Go file
+		if err != nil { // another language
 			continue
 		}
 		for _, d := range file.Decls {
