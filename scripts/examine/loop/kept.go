@@ -57,11 +57,14 @@ func (k Kept) Write(records []Record, j KeptVerdict) error {
 	if err != nil {
 		return err
 	}
-	err = os.WriteFile(k.Ledger(), lines.Bytes(), 0o600)
-	if err == nil {
-		err = os.WriteFile(k.verdictFile(), append(verdict, '\n'), 0o600)
+	if err := os.WriteFile(k.Ledger(), lines.Bytes(), 0o600); err != nil {
+		return err
 	}
-	return err
+	whole := k.verdictFile() + ".new" // no reader sees a part of it
+	if err := os.WriteFile(whole, append(verdict, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(whole, k.verdictFile())
 }
 
 // Verdict returns the verdict of the check. The error is os.ErrNotExist when no loop was kept.
