@@ -42,7 +42,7 @@ func (r Judgement) Print(w io.Writer, e Exercise, verbose bool, more ...CardLine
 	if !r.shown {
 		e.PrintOwn(w, r.Own, verbose)
 	}
-	if bad := failed(r.Earlier); verbose || len(bad) > 0 && len(failed(r.Own)) == 0 {
+	if bad := failed(r.Earlier); len(bad) > 0 && (verbose || len(failed(r.Own)) == 0) {
 		e.PrintOwn(w, bad, verbose, append([]CardLine{ofEarlier(bad[0])}, more...)...)
 	}
 	if r.Passed() {
