@@ -13,7 +13,7 @@ import (
 func TestTheEndOfAContextEndsTheWholeGroup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd := Command(ctx, 10*time.Second, "sh", "-c", "trap 'exit 3' INT; echo ready; tail -f /dev/null")
+	cmd := Command(ctx, 10*time.Second, "sh", "-c", "trap 'exit 3' INT; sh -c 'echo ready; exec tail -f /dev/null'")
 	out, err := cmd.StdoutPipe()
 	if err := errors.Join(err, cmd.Start()); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,9 @@ func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
 			t.Errorf("the browser reports: %s %s", entry.Entry.Text, entry.Entry.URL)
 		}
 	})
-	do(t, ctx, cdplog.Enable(), chromedp.Navigate(f.Address()), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`))
+	do(t, ctx, cdplog.Enable(), chromedp.Navigate(f.Address()), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
+		// A picture that is drawn moves what is below it, and a click would miss.
+		chromedp.Poll(`[...document.querySelectorAll("figure.picture")].every(f => f.querySelector("img")?.complete)`, nil))
 	return ctx
 }
 
