@@ -231,24 +231,26 @@ func TestAllExperimentsOfSixChildren(t *testing.T) {
 func TestWhatNeverConverges(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	faults := map[string]string{
-		"FAULT=invalid": "apply deployments.apps hello were refused with 422: Deployment.apps \"hello\" is invalid",
-		"FAULT=hangs":   "a reconcile does not end: it has been under way for",
+	faults := map[string][]string{
+		"FAULT=invalid": {"apply deployments.apps hello were refused with 422: Deployment.apps \"hello\" is invalid"},
+		"FAULT=hangs":   {"a reconcile does not end: it has been under way for"},
 	}
 	if os.Getenv("LONG") != "" {
-		faults["FAULT=asks-by-name"] = "it asks the Service hello.examine-1 over the network"
-		faults["FAULT=huge"] = "Insufficient cpu"
-		faults["FAULT=asks-by-name"] = "no pod answers: switch off what asks the pods (ARGS=, ENV=, a field"
-		faults["FAULT=begins"] = "name that state in READY="
-		faults["FAULT=fails-on"] = "its reconciles end in errors"
-		faults["FAULT=fails-rarely"] = "its reconciles end in errors: 1 so far"
+		faults["FAULT=asks-by-name"] = []string{"it asks the Service hello.examine-1 over the network",
+			"no pod answers: switch off what asks the pods (ARGS=, ENV=, a field"}
+		faults["FAULT=huge"] = []string{"Insufficient cpu"}
+		faults["FAULT=begins"] = []string{"name that state in READY="}
+		faults["FAULT=fails-on"] = []string{"its reconciles end in errors"}
+		faults["FAULT=fails-rarely"] = []string{"its reconciles end in errors: 1 so far"}
 	}
 	for fault, say := range faults {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			_, err := Run(t.Context(), greeting(program, fault), Options{Only: []string{"creation"}, Progress: t.Logf})
-			if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), "Fix: ") {
-				t.Errorf("%v, want %q", err, say)
+			for _, part := range append(say, "Fix: ") {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("%v, want %q", err, part)
+				}
 			}
 		})
 	}

@@ -112,7 +112,7 @@ func many(r *run) error {
 				return skipped("copies of the sample cannot exist: %v", err), nil
 			}
 		}
-		var last string
+		last := copyName(t.target.sample, copies-1)
 		var err error
 		isIdle := t.eventually(t.until-t.clock.now()-afterServed-10*time.Second, func() error {
 			if last, err = t.notServed(mark, last); err == nil || t.isIdle(unchanged(len(t.writes(mark)))) {
@@ -252,8 +252,9 @@ func (t *trial) copied() ([]unstructured.Unstructured, error) {
 	}), nil
 }
 
-// notServed returns the first copy that is not served, and an error as long as there is one. A copy is served when it
-// reports that it is ready, and the operator has changed an object for it. All are served when no child is missing.
+// notServed returns the first copy that is not served, and an error as long as there is one; then it returns the one
+// before. A copy is served when it reports that it is ready, and the operator has changed an object for it. All are served
+// when no child is missing.
 func (t *trial) notServed(mark int, before string) (string, error) {
 	all, err := t.copied()
 	if err != nil {
