@@ -55,7 +55,7 @@ func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
 		}
 	})
 	do(t, ctx, cdplog.Enable(), chromedp.Navigate(f.Address()), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
-		// A picture that is drawn moves what is below it, and a click would miss.
+		// A picture that is drawn moves the elements below it, and a click would miss.
 		chromedp.Poll(`[...document.querySelectorAll("figure.picture")].every(f => f.querySelector("img")?.complete)`, nil))
 	return ctx
 }
