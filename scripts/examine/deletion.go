@@ -37,10 +37,17 @@ func deletion(r *run) error {
 		ways = []string{"foreground"}
 	}
 	err := r.judge("being deleted, it gets no new children", func() (all Finding, err error) {
-		for _, way := range ways {
+		for n, way := range ways {
 			f, err := r.try(func(t *trial) (Finding, error) { return t.createsNothing(fixture.Propagations[way]) })
+			if errors.Is(err, errOver) && all.Verdict == Failed {
+				all.Left, all.Of = len(ways)-n, len(ways)
+				return all, nil
+			}
 			if err != nil {
 				return f, err
+			}
+			if f.Verdict == Failed {
+				r.operator.Kill()
 			}
 			f.What = way + ": " + f.What
 			all = all.and(f)
@@ -215,17 +222,23 @@ func (t *trial) childrenGone() error {
 		return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
 	}
 	var left []string
+	why := "nothing deleted it"
 	for _, c := range t.owns() {
 		switch u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
 		case apierrors.IsNotFound(err):
-		case err == nil && u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0:
+		case err != nil:
+			return err
+		case u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0:
 			return fmt.Errorf("%s is left, held by the finalizers %q", c, u.GetFinalizers())
 		default:
 			left = append(left, c.String())
+			if len(u.GetOwnerReferences()) == 0 {
+				why = "it has no owner reference and nothing deleted it"
+			}
 		}
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("%s is left: it has no owner reference and nothing deleted it", strings.Join(left, ", "))
+		return fmt.Errorf("%s is left: %s", strings.Join(left, ", "), why)
 	}
 	return nil
 }

@@ -198,6 +198,9 @@ func (t *trial) isScaled(c child) (endless, report Finding, err error) {
 		}
 		return t.has(c, at, was)
 	}) == nil
+	if err := t.ctx.Err(); err != nil {
+		return endless, Finding{}, err
+	}
 	switch {
 	case reported:
 		report = passed("%s", where)
@@ -207,7 +210,7 @@ func (t *trial) isScaled(c child) (endless, report Finding, err error) {
 		report = failed("it restored the replicas %d times in the fight, and after it, and reports no other client", len(writes)).
 			with(where).with(lines(writes)...)
 	}
-	return endless, report, t.ctx.Err()
+	return endless, report, nil
 }
 
 // fightWord matches the words of a status or an event that reports another client, or a difference from the desired state.

@@ -80,7 +80,8 @@ type jsonObject = map[string]any
 func sarifText(text string) jsonObject { return jsonObject{"text": text} }
 
 // sarif has the part of SARIF 2.1.0 that code scanning reads: a rule for each experiment, and a result for each
-// failure. An observation has no line in the operator's code: its place is a manifest, often the sample.
+// failure that is not accepted. An observation has no line in the operator's code: its place is a manifest, often the
+// sample.
 func (r *Report) sarif() ([]byte, error) {
 	rules, results := []jsonObject{}, []jsonObject{}
 	for _, s := range r.sections() {
@@ -88,19 +89,16 @@ func (r *Report) sarif() ([]byte, error) {
 			"fullDescription": sarifText(s.Why)})
 	}
 	for _, f := range r.Findings {
-		if f.Verdict != Failed {
-			continue
+		if f.Verdict != Failed || f.Accepted != "" {
+			continue // code scanning would open an alert for it
 		}
 		place := jsonObject{"artifactLocation": jsonObject{"uri": inRepository(cmp.Or(f.File, r.Subject.Sample, r.Subject.CRD))},
 			"region": jsonObject{"startLine": max(1, f.Line)}}
 		// GitHub reads only this fingerprint. Without it, GitHub hashes the line, which many findings have in common.
 		prints := jsonObject{"primaryLocationLineHash": fmt.Sprintf("%x:1", sha256.Sum256([]byte(f.ID)))}
-		result := jsonObject{"ruleId": f.Experiment, "level": sarifLevels[f.Severity],
+		result := jsonObject{"ruleId": f.Experiment, "level": cmp.Or(sarifLevels[f.Severity], "error"),
 			"message": sarifText(f.Title + ": " + f.What), "partialFingerprints": prints,
 			"locations": []jsonObject{{"physicalLocation": place}}}
-		if f.Accepted != "" {
-			result["suppressions"] = []jsonObject{{"kind": "external", "justification": f.Accepted}}
-		}
 		results = append(results, result)
 	}
 	driver := jsonObject{"name": "operator workshop: examine", "rules": rules}

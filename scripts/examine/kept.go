@@ -25,22 +25,29 @@ type edit struct {
 // mostEdits is how many changes of the sample are tried until one reaches a field.
 const mostEdits = 4
 
+// keepsField is the title of the trial until its field is known.
+const keepsField = "a policy keeps a field that the sample changes"
+
 // policyKeeps is the trial in which a policy keeps a field of a child as it was while the sample changes.
-func (r *run) policyKeeps() (disturbance, error) {
+func (r *run) policyKeeps() disturbance {
 	all, _ := r.target.variations(usual)
+	tried := 0
 	for _, v := range all[:min(len(all), mostEdits)] {
+		if r.late() {
+			break
+		}
 		e, err := r.findEdit(v)
 		if err != nil && !errors.Is(err, errOver) {
-			return disturbance{}, err
+			return disturbance{keepsField, false, func(*trial) (Finding, error) { return Finding{}, err }}
 		}
-		if e.path != nil {
+		if tried++; e.path != nil {
 			title := fmt.Sprintf("a policy keeps %s of %s as it was when %s changes", e.path, e.child, v.name())
-			return disturbance{title, false, func(t *trial) (Finding, error) { return t.keeps(e) }}, nil
+			return disturbance{title, false, func(t *trial) (Finding, error) { return t.keeps(e) }}
 		}
 	}
-	return disturbance{"a policy keeps a field that the sample changes", false, func(*trial) (Finding, error) {
-		return skipped("%d of %d changes of the sample reach no field that it sets", min(len(all), mostEdits), len(all)), nil
-	}}, nil
+	return disturbance{keepsField, false, func(*trial) (Finding, error) {
+		return skipped("%d of %d changes of the sample reach no field that it sets", tried, len(all)), nil
+	}}
 }
 
 // findEdit makes a change of the sample twice, to know which values of its end state vary, such as the name of one more pod.

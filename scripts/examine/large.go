@@ -73,7 +73,7 @@ func (t *trial) becomesTooLarge(v variation, c child) (Finding, error) {
 	defer func() { _ = lift(t.run.ctx) }()
 	mark := t.fixture.Ledger.Mark()
 	if _, err := t.patchSpec(v, v.value); err != nil {
-		return passed("refused: %s", shortened(firstLine(apiMessage(err)), 200)), nil
+		return t.refusedChange(err)
 	}
 	message, err := t.awaitRefusal(c, mark)
 	if err != nil {

@@ -26,25 +26,22 @@ type mutation struct {
 
 // policyChanges makes a policy change one field of a child of each kind, and keep a field that the sample changes.
 func (r *run) policyChanges() error {
-	const what = "policies that change a child"
+	const what, one = "policies that change a child", "a policy changes a field that it sets"
 	if r.late() {
 		r.leftOut(what, 1, 1)
 		return nil
 	}
 	mutations, err := r.findMutations()
 	if err != nil {
-		return err
+		return r.judge(one, func() (Finding, error) { return Finding{}, err })
 	}
 	if len(mutations) == 0 {
-		r.add("a policy changes a field that it sets",
-			skipped("no field that it sets has another value that the API server accepts"))
+		r.add(one, skipped("no field that it sets has another value that the API server accepts"))
 		return nil
 	}
-	all := []disturbance{{"a policy keeps a field that the sample changes", false, nil}}
+	all := []disturbance{{keepsField, false, nil}}
 	if !r.target.Fast {
-		if all[0], err = r.policyKeeps(); err != nil {
-			return err
-		}
+		all[0] = r.policyKeeps()
 	}
 	for n, m := range mutations {
 		d := disturbance{fmt.Sprintf("a policy changes %s of %s", m.path, m.child), n == 0,

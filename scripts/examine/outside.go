@@ -64,6 +64,9 @@ func (t *trial) sharesNothing() (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	if len(mine) == 0 {
+		return skipped("this sample has no object outside its namespace"), nil
+	}
 	other, err := t.newTrial(t.ctx)
 	if err != nil {
 		return Finding{}, err

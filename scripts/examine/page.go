@@ -14,7 +14,7 @@ import (
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s, examined with a %s\n", Escape(r.Operator), r.Kind)
-	fmt.Fprintf(&b, "\n%d findings passed, %d failed for %s, %d came late, %d were skipped, in %v, on %s.\n",
+	fmt.Fprintf(&b, "\n%d findings passed, %d failed for %s, %d came late, %d skipped, in %v, on %s.\n",
 		r.Count(Passed), r.Count(Failed), r.causes(), r.Count(Late), r.Count(Skipped), r.Took,
 		r.Date.Format("2006-01-02 15:04 UTC"))
 	if left := r.NotTried(); left != "" {

@@ -29,7 +29,7 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 	} else if len(t.writesOf(leader, mark)) == 0 {
 		return skipped("%s came back, and the other replica did not write it", c), nil
 	}
-	if err := t.quiet(time.Second); err != nil {
+	if err := t.quiet(time.Second); err != nil && !errors.Is(err, errRestless) {
 		return Finding{}, err
 	}
 	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),

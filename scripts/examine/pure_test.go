@@ -435,7 +435,7 @@ func TestTheTimeOfATrialIsNoFailure(t *testing.T) {
 func TestATimeoutOfTheLabIsNoFailure(t *testing.T) {
 	etcd := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request timed out"}}
 	for want, errs := range map[Verdict][]error{
-		Skipped: {apierrors.NewTimeoutError("request did not complete within requested timeout", 0), etcd,
+		Skipped: {fmt.Errorf("%w: the policy denies no probe", fixture.ErrNotInForce), apierrors.NewTimeoutError("request did not complete within requested timeout", 0), etcd,
 			&url.Error{Op: "Post", URL: "https://127.0.0.1", Err: os.ErrDeadlineExceeded}}, // as a TLS handshake
 		Failed: {apierrors.NewBadRequest("a webhook refuses it"), apierrors.NewInternalError(errors.New("no etcd")),
 			&url.Error{Op: "Get", URL: "https://127.0.0.1", Err: context.DeadlineExceeded}}, // of a wait of the lab

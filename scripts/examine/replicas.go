@@ -228,12 +228,17 @@ func (t *trial) takeOver(both []*operator) (one, taken Finding, err error) {
 		return one, taken, err
 	}
 	err = t.eventually(60*time.Second, func() error {
-		_, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if err == nil && u.GetDeletionTimestamp() != nil {
+			return errors.New("it is being deleted")
+		}
 		return err
 	})
 	switch {
 	case len(ended([]*operator{other})) > 0:
 		taken = t.notTwice([]*operator{other}, mark, err)
+	case err != nil && t.unrestored:
+		taken = skipped("without a disturbance, a deleted %s does not come back, either", c)
 	case err != nil:
 		taken = failed("60 s after the leader was killed the other has not restored %s: %v", c, err)
 	case len(t.writesOf(other, mark)) == 0:

@@ -308,7 +308,7 @@ func (r *run) judge(title string, f func() (Finding, error)) error {
 	}
 	finding.Took = time.Since(begin).Round(10 * time.Millisecond)
 	r.add(title, finding)
-	if finding.Verdict == Failed && r.operator != nil {
+	if (finding.Verdict == Failed || err != nil) && r.operator != nil {
 		r.operator.Kill() // the next trial starts a new process, without the state of this trial
 	}
 	return r.stopped

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/state"
 )
 
@@ -75,13 +76,18 @@ func failedBy(err error) Finding {
 	var different differenceError
 	switch {
 	case errors.Is(err, errOver):
-		f := skipped("%v", errOver)
-		f.Left, f.Of = 1, 1
-		return f
+		return unfinished(errOver)
 	case errors.As(err, &different):
 		return failed("the end is not that of an undisturbed run").with(different...)
 	}
 	return failed("%v", err)
+}
+
+// unfinished is the finding of a trial that the lab did not finish.
+func unfinished(why error) Finding {
+	f := skipped("%v", why)
+	f.Left, f.Of = 1, 1
+	return f
 }
 
 // isTimeout reports whether the lab's API server, or its etcd, had no answer in time, as on a machine whose disk is full.
@@ -90,7 +96,7 @@ func isTimeout(err error) bool {
 	if errors.As(err, &connection) && connection.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
-	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+	return errors.Is(err, fixture.ErrNotInForce) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "etcdserver: request timed out")
 }
 

@@ -172,7 +172,9 @@ func (t *trial) clean() {
 		}
 	}
 	if t.target.cluster || t.hasElsewhere() {
-		t.cleanNamespaces(ctx)
+		late := *t
+		late.ctx = ctx
+		late.cleanNamespaces(ctx)
 	}
 	if t.target.Namespace == "" {
 		_ = t.fixture.Kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{})

@@ -2,6 +2,7 @@ package examine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,11 +21,17 @@ import (
 // upgrade has the old program create the objects, and starts the new program over them.
 func upgrade(r *run) error {
 	return r.check("the new program takes over the objects of the old one", func(t *trial) (Finding, error) {
+		defer func() {
+			if t.operator.program != t.target.Program {
+				t.operator.Kill()
+				t.operator.program = t.target.Program
+			}
+		}()
 		if err := t.runProgram(t.target.old); err != nil {
-			return Finding{}, fmt.Errorf("the old program: %w", err)
+			return skipped("the old program: %v", err), nil
 		}
 		if err := t.rest(); err != nil {
-			return Finding{}, fmt.Errorf("with the old program: %w", err)
+			return skipped("with the old program: %v", err), nil
 		}
 		before, err := t.podTemplates()
 		if err != nil {
@@ -128,9 +135,7 @@ func many(r *run) error {
 			return skipped("the pods of the copies do not fit on the simulated nodes: %s", full), nil
 		}
 		if err != nil && !isIdle {
-			f := skipped("%v, and the work was still going on: %v", errOver, err)
-			f.Left, f.Of = 1, 1
-			return f, nil
+			return unfinished(fmt.Errorf("%w, and the work was still going on: %w", errOver, err)), nil
 		}
 		if err != nil {
 			return failed("after %v, %v, and the operator has written nothing for %v", took.Round(time.Second), err, idleFor), nil
@@ -308,11 +313,15 @@ func (t *trial) removeCopies() {
 	if t.target.Namespace == "" && !t.target.cluster {
 		return
 	}
+	one := *t
+	ctx, cancel := t.clock.within(context.WithoutCancel(t.ctx), 20*time.Second, errLate)
+	defer cancel()
+	one.ctx = ctx
 	for n := range copies {
-		_ = t.samples().Delete(t.ctx, copyName(t.target.sample, n), metav1.DeleteOptions{})
+		_ = t.samples().Delete(ctx, copyName(t.target.sample, n), metav1.DeleteOptions{})
 	}
-	_ = t.eventually(20*time.Second, func() error {
-		all, err := t.copied()
+	_ = one.eventually(20*time.Second, func() error {
+		all, err := one.copied()
 		if err == nil && len(all) > 0 {
 			err = fmt.Errorf("%d copies are left", len(all))
 		}

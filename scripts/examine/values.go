@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +53,7 @@ func extremeValues(r *run) error {
 				return Finding{}, err
 			}
 			if _, err = t.samples().Patch(t.ctx, t.target.sample.GetName(), types.MergePatchType, patch,
-				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
+				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); !isClientError(err) {
 				allowed = append(allowed, v)
 			}
 		}
@@ -90,14 +91,37 @@ func (v variation) title() string {
 	return v.name() + shortened(strings.TrimPrefix(v.String(), v.name()), 30)
 }
 
+// isClientError reports whether the API server, or a webhook, found a fault in a request.
+func isClientError(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+}
+
+// refusedChange is the finding about a change of the sample that the API server did not accept.
+func (t *trial) refusedChange(err error) (Finding, error) {
+	switch {
+	case isCallError(err):
+		return failed("its webhook does not answer: %s", apiMessage(err)).with(t.operator.Process().LastLines(5, "")...), nil
+	case isClientError(err):
+		return passed("refused: %s", shortened(firstLine(apiMessage(err)), 200)), nil
+	}
+	return Finding{}, err
+}
+
 // survives sets one field to an extreme value, and then restores it. A quota limits the pods, and a policy limits the
 // replicas of StatefulSets for a huge number.
 func (t *trial) survives(v variation) (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
 	}
-	if !t.target.cluster {
-		lift, err := t.fixture.Limit(t.ctx, t.namespace, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("30")})
+	places := map[string]bool{}
+	for _, c := range t.children {
+		if !c.Cluster {
+			places[cmp.Or(c.Namespace, t.namespace)] = true
+		}
+	}
+	for place := range places {
+		lift, err := t.fixture.Limit(t.ctx, place, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("30")})
 		if err != nil {
 			return Finding{}, err
 		}
@@ -112,7 +136,7 @@ func (t *trial) survives(v variation) (Finding, error) {
 	}
 	mark := t.fixture.Ledger.Mark()
 	if _, err := t.patchSpec(v, v.value); err != nil {
-		return passed("refused: %s", firstLine(apiMessage(err))), nil
+		return t.refusedChange(err)
 	}
 	w, err := t.watch(time.Now(), mark)
 	if err != nil {

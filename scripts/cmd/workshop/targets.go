@@ -269,8 +269,12 @@ func (w workshop) machinery() []step {
 			}},
 			step{"tests of " + module, func(ctx context.Context, out io.Writer) error {
 				// Most packages start clusters, and other steps and the tests on kind run beside: so one package at a time.
-				// With cold caches, tests take ten times as long as alone.
-				args := slices.Concat([]string{"test", "-p=1", "-timeout=60m"}, testFlags, []string{"./..."})
+				// With cold caches, tests take ten times as long as alone. The package examine takes as long as all others.
+				parallel := "-p=1"
+				if module == examineModule {
+					parallel = "-p=2"
+				}
+				args := slices.Concat([]string{"test", parallel, "-timeout=60m"}, testFlags, []string{"./..."})
 				return w.run(ctx, out, module, "go", args...)
 			}})
 	}

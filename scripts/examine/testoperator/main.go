@@ -109,6 +109,7 @@ const (
 	deaf            = "deaf"             // it watches its children once: after the end of a watch, it only lists them
 	sulks           = "sulks"            // it does nothing more once a user has deleted a ConfigMap
 	chokes          = "chokes"           // it panics when the text is not ASCII
+	faints          = "faints"           // as chokes, in its webhook
 	notes           = "notes"            // it reports an error only by an event with the whole message
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes

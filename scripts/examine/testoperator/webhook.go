@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	admissionreview "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -32,6 +33,9 @@ const (
 // webhooks are the faults and habits of operators that serve a webhook.
 var webhooks = map[string]func(ctx context.Context, kube kubernetes.Interface, certs string, port int){
 	ownCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) {
+		serveMounted(ctx, kube, certs, port, false)
+	},
+	faints: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) {
 		serveMounted(ctx, kube, certs, port, false)
 	},
 	wrongCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) {
@@ -130,6 +134,10 @@ func admit(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	}
+	object := review.Request.Object.Raw
+	if os.Getenv("FAULT") == faints && utf8.RuneCount(object) < len(object) {
+		panic("a text that is not ASCII")
 	}
 	review.Response = &admissionreview.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	_ = json.NewEncoder(w).Encode(review)
