@@ -43,7 +43,7 @@ func TestScaffolds(t *testing.T) {
 // only field is a text, a creation takes one write, which is a create, and nothing reports a refusal.
 var ofSample = []string{"fields reach the children or are refused", "refused by the schema or a webhook",
 	"a removed status comes back", "further permissions", "recovers from 409 Conflict",
-	"a policy refuses deployments.apps/guestbook-sample at length"}
+	"a policy refuses deployments.apps/guestbook-sample at length", keepsField}
 
 // ofTime are the parts of experiments that the time leaves out.
 var ofTime = []string{"faults", "crash sequences", "policies", "fights", "deleted children", "changed children",
