@@ -20,7 +20,7 @@ func TestCheckNames(t *testing.T) {
 	files := map[string]string{
 		"03-x/web/a.js": slashes, "03-x/x.go.tmpl": slashes, "03-x/web/vendor/b.js": "// theirs.js\n",
 		"03-x/x.Dockerfile": "# gone.yml WRONG\n", ".ci/run": "# gone.yml WRONG\n",
-		"03-x/Makefile":     hashes, "scripts/examine/gallery/x.yaml": "# their pkg/theirs.go\n",
+		"03-x/Makefile": hashes, "scripts/examine/gallery/x.yaml": "# their pkg/theirs.go\n",
 		"04-x/go.mod": "module x\n", "04-x/owned/errors.go": "package owned\n", "04-x/config/role.yaml": "",
 		"04-x/README.md": pages, "05-sdk/layout/README.md": "their `generate-groups.sh`\n", "bin/made.go": "",
 		"03-x/go.mod": "module x\n", "03-x/run.sh": "", "03-x/a/a_test.go": "package a\n\nfunc TestThere(t *testing.T) {}\n",
