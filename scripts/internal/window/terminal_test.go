@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -304,4 +306,24 @@ func TestCheckTakesPartInTheRoomOfTheWindow(t *testing.T) {
 	tab.send(`{"id":"hint","command":"make hint EX=04.1"}`)
 	tab.shows("hint for [] []")
 	_ = tab.connection.CloseNow()
+}
+
+// A block is repeated as the page runner repeats it: for longer than its page says while its output changes.
+func TestARepeatGoesOnWhileThereIsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terminal, b := newTerminal(nil), &page.Block{Within: time.Minute, Expected: &page.Block{Text: "ready"}}
+		again := page.NewRepeat(io.Discard, b).Again
+		for second := range 400 {
+			time.Sleep(time.Second)
+			r := &run{judge: func(printed, code string) State { return judge(b, printed, code, false) }, again: again}
+			fmt.Fprint(&r.out, min(second, 200))
+			terminal.mu.Lock()
+			terminal.end(r)
+			is := terminal.states[""].Is
+			terminal.mu.Unlock()
+			if (is == "running") != (second < 200+29+60) {
+				t.Fatalf("after %d s: %s", second, is)
+			}
+		}
+	})
 }
