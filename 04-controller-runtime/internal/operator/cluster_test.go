@@ -216,6 +216,6 @@ func launch(t *testing.T, kubeconfig string, flags ...string) *programtest.Proce
 func started(t *testing.T, kubeconfig string, flags ...string) *programtest.Process {
 	t.Helper()
 	p := launch(t, kubeconfig, flags...)
-	p.EventuallyPrints("Starting workers", "30s")
+	p.EventuallyPrints("Starting workers", "1m")
 	return p
 }

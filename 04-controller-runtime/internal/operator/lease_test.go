@@ -34,15 +34,18 @@ func TestOneOfTwoReplicasWorksAndTheOtherTakesOver(t *testing.T) {
 		})
 	}).Should(gomega.BeTrue(), "both watch the Deployments")
 
+	held, released := &coordinationv1.Lease{}, &coordinationv1.Lease{}
+	w.get(ns, lease.Name, held)
 	first.Stop()
-	second.EventuallyPrints("Starting workers", "10s") // a lease that is not released expires after 15 s
+	w.get(ns, lease.Name, released)
+	w.Expect(released.Spec.HolderIdentity).NotTo(gomega.Equal(held.Spec.HolderIdentity), "the lease of the first")
+	second.EventuallyPrints("Starting workers", "1m")
 	w.Eventually(func() error {
-		held := &coordinationv1.Lease{}
 		w.get(ns, lease.Name, held)
 		held.Spec.HolderIdentity, held.Spec.LeaseDurationSeconds = new("thief"), new(int32(3600))
 		return w.Update(t.Context(), held) // the holder renews it meanwhile
 	}).Should(gomega.Succeed())
-	w.Eventually(second, "20s").Should(gexec.Exit())
+	w.Eventually(second, "1m").Should(gexec.Exit())
 	if second.ExitCode() == 0 {
 		t.Error("a leader that lost its lease ended with code 0: its restart would not count as a failure")
 	}

@@ -60,7 +60,7 @@ func TestWithoutAPermissionItIsNotReadySaysWhyAndStops(t *testing.T) {
 		}
 	}
 	w.Eventually(probe("/healthz")).Should(gomega.Equal(200))
-	p.EventuallyPrints("services is forbidden", "20s")
+	p.EventuallyPrints("services is forbidden", "1m")
 	w.Expect(probe("/readyz")()).To(gomega.Equal(500))
 	w.Consistently(func() int { return strings.Count(p.Output(), "services is forbidden") }, "3s").
 		Should(gomega.Equal(1), "it is said once")
@@ -71,7 +71,7 @@ func TestWithoutAPermissionItIsNotReadySaysWhyAndStops(t *testing.T) {
 	p.Terminate()
 
 	p = launch(t, w.user("powerless"), "--namespaces="+ns)
-	p.EventuallyPrints("is forbidden", "20s")
+	p.EventuallyPrints("is forbidden", "1m")
 	if took := p.Terminate(); took.Seconds() > 6 { // the grace for work in progress is 8 s
 		t.Errorf("it did nothing yet, and stopped within %s", took)
 	}

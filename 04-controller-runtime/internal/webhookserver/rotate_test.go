@@ -135,10 +135,10 @@ func TestRotation(t *testing.T) {
 	g.Eventually(func() error {
 		_, err := connect(ports[0], authority())
 		return err
-	}, "20s", "20ms").Should(gomega.Succeed())
+	}, "1m", "20ms").Should(gomega.Succeed())
 	t.Logf("the first certificate was served after %s", time.Since(began).Round(time.Millisecond))
 	startReplica(t, operator, ports[1], rotation(shipped, 1)) // a follower
-	g.Eventually(ask, "20s", "20ms").Should(gomega.Succeed())
+	g.Eventually(ask, "1m", "20ms").Should(gomega.Succeed())
 
 	first, seen := authority(), []map[string]bool{{}, {}}
 	rotated := func() bool { return min(len(seen[0]), len(seen[1])) >= 3 }
@@ -167,7 +167,7 @@ func TestRotation(t *testing.T) {
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 		}
 		g.Expect(ask()).To(gomega.Succeed())
-	}, "20s", "20ms").Should(gomega.Succeed())
+	}, "1m", "20ms").Should(gomega.Succeed())
 	t.Logf("another authority was in use after %s", time.Since(began).Round(time.Millisecond))
 
 	changedAuthority(t, r, authority, ask)
@@ -179,7 +179,7 @@ func TestRotation(t *testing.T) {
 		_, err := connect(ports[1], authority())
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(secret.Data[corev1.TLSCertKey]).NotTo(gomega.Equal(last))
-	}, "20s", "20ms").Should(gomega.Succeed())
+	}, "1m", "20ms").Should(gomega.Succeed())
 }
 
 // changedAuthority replaces the webhook configurations, by manifests without authority and with another one.
@@ -198,12 +198,12 @@ func changedAuthority(t *testing.T, r *rotator.CertRotator, authority func() []b
 				must(t, admin.Get(t.Context(), client.ObjectKey{Name: info.Name}, o))
 				*trusted() = bundle
 				return admin.Update(t.Context(), o)
-			}, "20s", "20ms").Should(gomega.Succeed())
+			}, "1m", "20ms").Should(gomega.Succeed())
 			gomega.NewWithT(t).Eventually(func(g gomega.Gomega) {
 				must(t, admin.Get(t.Context(), client.ObjectKey{Name: info.Name}, o))
 				g.Expect(*trusted()).To(gomega.Equal(authority()))
 				g.Expect(ask()).To(gomega.Succeed())
-			}, "20s", "20ms").Should(gomega.Succeed())
+			}, "1m", "20ms").Should(gomega.Succeed())
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (c *Cluster) Install(t *testing.T, overlay string) {
 	t.Helper()
 	file := c.manifest(t, overlay)
 	c.Kubectl(t, "apply", "-f", file)
-	c.Kubectl(t, "wait", "--for=condition=Established", "-f", file)
+	c.Kubectl(t, "wait", "--for=condition=Established", "--timeout=2m", "-f", file)
 }
 
 // Replace replaces the CRD by that of an overlay, which has no authority of the webhook.

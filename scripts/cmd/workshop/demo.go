@@ -85,7 +85,7 @@ func (w workshop) removeSample(ctx context.Context, dir string) error {
 	const remove = `
 if kubectl get -f config/samples/myweb.yaml >/dev/null 2>&1; then
   echo "A MyWeb of this name is left from before: it is removed first."
-  if ! kubectl delete --timeout=30s -f config/samples/myweb.yaml; then
+  if ! kubectl delete --timeout=2m -f config/samples/myweb.yaml; then
     left=$(kubectl get -f config/samples/myweb.yaml -o jsonpath='{.metadata.finalizers}')
     echo "The MyWeb still has these finalizers: $left"
     echo "Start the program that removes them, or remove the cluster: make down. Then repeat this command."

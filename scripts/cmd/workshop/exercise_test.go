@@ -165,7 +165,7 @@ func TestAReaderRunsHerProgram(t *testing.T) {
 	l.does(true, "exercise --ex 4.2", e.RunCommands()...)
 	l.does(true, "up")
 	script := `eval "$(bin/workshop env)" &&
-` + e.RunCommands()[0] + ` && kubectl wait --for=condition=Established -f 04-controller-runtime/config/crd &&
+` + e.RunCommands()[0] + ` && kubectl wait --for=condition=Established --timeout=2m -f 04-controller-runtime/config/crd &&
 ` + e.RunCommands()[1] + ` && ` + e.RunCommands()[2]
 	ended := l.watched("MyWeb myweb ADDED delivered")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -321,7 +321,7 @@ func (c *Cluster) apply(ctx context.Context, crd string) (created bool, err erro
 // and kubectl wait fails instead of waiting.
 func (c *Cluster) established(ctx context.Context, crd string) error {
 	return poll(ctx, 50*time.Millisecond, func() error {
-		_, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", crd)
+		_, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=2m", "-f", crd)
 		return err
 	})
 }

@@ -22,7 +22,6 @@ func (c atEnd) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// The log grows by a line in two parts, is replaced, and grows until the reader is stopped. The reader gets all lines.
 // A name of a megabyte would push all other records out.
 func TestLongNamesAreCut(t *testing.T) {
 	path, long := filepath.Join(t.TempDir(), "ledger"), strings.Repeat("ä", 1<<19)
@@ -50,6 +49,7 @@ func TestLongNamesAreCut(t *testing.T) {
 	}
 }
 
+// The log grows by a line in two parts, is replaced, and grows until the reader is stopped. The reader gets all lines.
 func TestAFollowedLogIsReadWhenItGrowsAndWhenItIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	write := func(text string) {

@@ -48,9 +48,9 @@ var (
 )
 
 // CheckNames returns an error for each file or test that a comment or a page names and that does not exist. A comment
-// of Go names a file of its module by the end of its path, or any file by its whole path. A comment of YAML, of a
-// Makefile or of a shell script names a file by the end of its path. On a page, a name is only compared with the last
-// elements of all paths, because a page also names files that its reader makes in other folders.
+// of Go names a file of its module by the end of its path, or any file by its whole path. A comment of YAML, JavaScript,
+// a Makefile, a shell script or a template names a file by the end of its path. On a page, a name is only compared with the
+// last elements of all paths, because a page also names files that its reader makes in other folders.
 func CheckNames(root string) error {
 	files, err := filesOf(root)
 	if err != nil {
@@ -59,7 +59,7 @@ func CheckNames(root string) error {
 	texts := map[string][]byte{}
 	var tests []string
 	for _, file := range files {
-		if ext := path.Ext(file); ext != ".go" && ext != ".md" && !hasHashComments(file) {
+		if path.Ext(file) != ".md" && commentOf(file) == nil {
 			continue
 		}
 		if texts[file], err = os.ReadFile(filepath.Join(root, file)); err != nil {
@@ -101,7 +101,7 @@ func proseOf(files []string, file string, text []byte) (prose []string, exists f
 			return of == name || moduleOf(files, path.Dir(of)) == module && strings.HasSuffix("/"+of, "/"+name)
 		}
 	case path.Ext(file) != ".md":
-		return hashComments(text), func(name, of string) bool { return strings.HasSuffix("/"+of, "/"+name) }
+		return lineComments(text, commentOf(file)), func(name, of string) bool { return strings.HasSuffix("/"+of, "/"+name) }
 	case strings.HasPrefix(file, "05-") && module == ".": // these compare other projects
 		return nil, nil
 	}
@@ -156,20 +156,30 @@ func comments(text []byte) []string {
 	}
 }
 
-// hasHashComments reports whether # begins a comment in a file. The gallery is about files of other projects.
-func hasHashComments(file string) bool {
-	kinds := []string{".yaml", ".yml", ".sh", ".mk", "Makefile", "Dockerfile", "workshop"}
-	return !strings.HasPrefix(file, "scripts/examine/gallery/") &&
-		(slices.Contains(kinds, path.Ext(file)) || slices.Contains(kinds, path.Base(file)))
+var hashComment, slashComment = regexp.MustCompile(`(?:^|\s)#.*`), regexp.MustCompile(`(?:^|\s)(?://|/?\*).*`)
+
+// commentOf returns what matches a comment in the lines of a file; nil means that its comments are not checked. The
+// gallery is about files of other projects, and vendor has such files.
+func commentOf(file string) *regexp.Regexp {
+	hash := []string{".yaml", ".yml", ".sh", ".mk", "Makefile", "Dockerfile", ".Dockerfile", "workshop", "run"}
+	slash := []string{".js", ".mjs", ".css", ".go"}
+	name := strings.TrimSuffix(path.Base(file), ".tmpl")
+	switch {
+	case strings.HasPrefix(file, "scripts/examine/gallery/"), strings.Contains(file, "/vendor/"):
+		return nil
+	case slices.Contains(hash, path.Ext(name)), slices.Contains(hash, name):
+		return hashComment
+	case slices.Contains(slash, path.Ext(name)):
+		return slashComment
+	}
+	return nil
 }
 
-var hashComment = regexp.MustCompile(`(?:^|\s)#.*`)
-
-// hashComments returns the lines of a file, with nothing but the text of comments in them.
-func hashComments(text []byte) []string {
+// lineComments returns the lines of a file, with nothing but the text of comments in them.
+func lineComments(text []byte, comment *regexp.Regexp) []string {
 	lines := strings.Split(string(text), "\n")
 	for n, line := range lines {
-		lines[n] = hashComment.FindString(line)
+		lines[n] = comment.FindString(line)
 	}
 	return lines
 }

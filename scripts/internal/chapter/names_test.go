@@ -1,7 +1,9 @@
 package chapter
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,7 +16,10 @@ func TestCheckNames(t *testing.T) {
 		"`TestThere`, `TestTh…`\n`TestTher` WRONG\n`TestGone…` WRONG\n"
 	hashes := "# run.sh and NAME/x.yaml, made in out/y.yaml\na: b # of config/role.yaml\nc: d # config/rule.yaml WRONG\n" +
 		"e: f#g.yaml\nh: gone.txt\n# gone.mjs WRONG\n# writes examine.json\n"
+	slashes := "a() // run.sh\n/* config/rule.yaml WRONG */\n * gone.mjs WRONG\nb() // gone.css WRONG\n"
 	files := map[string]string{
+		"03-x/web/a.js": slashes, "03-x/x.go.tmpl": slashes, "03-x/web/vendor/b.js": "// theirs.js\n",
+		"03-x/x.Dockerfile": "# gone.yml WRONG\n", ".ci/run": "# gone.yml WRONG\n",
 		"03-x/Makefile": hashes, "scripts/examine/gallery/x.yaml": "# their pkg/theirs.go\n",
 		"04-x/go.mod": "module x\n", "04-x/owned/errors.go": "package owned\n", "04-x/config/role.yaml": "",
 		"04-x/README.md": pages, "05-sdk/layout/README.md": "their `generate-groups.sh`\n", "bin/made.go": "",
@@ -35,7 +40,7 @@ func TestCheckNames(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(err.Error(), "\n") + 1; n != strings.Count(files["03-x/a/main.go"]+hashes+pages, "WRONG") {
+	if n := strings.Count(err.Error(), "\n") + 1; n != strings.Count(strings.Join(slices.Collect(maps.Values(files)), ""), "WRONG") {
 		t.Errorf("%d errors:\n%v", n, err)
 	}
 }

@@ -50,7 +50,7 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 		_, _ = t.kubectl(context.WithoutCancel(ctx), "delete", "--ignore-not-found", "--wait=false", "-f", crd)
 	}()
 	if err == nil {
-		out, err = t.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=10s", "-f", crd)
+		out, err = t.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=2m", "-f", crd)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

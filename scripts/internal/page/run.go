@@ -132,11 +132,32 @@ func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *
 // leastTries is the smallest number of tries without progress: on a busy machine each takes long.
 const leastTries = 30
 
-// poll runs a sh block once, or repeatedly until its result matches the page. The result makes progress while it
-// changes.
+// A Repeat reports how long a sh block is repeated. The block makes progress while its output changes.
+type Repeat struct {
+	wait   *wait
+	block  *Block
+	before string
+	tries  int
+}
+
+// NewRepeat begins the time of a block that is about to run for the first time.
+func NewRepeat(w io.Writer, b *Block) *Repeat {
+	return &Repeat{wait: newWait(w, b.Within, ""), block: b}
+}
+
+// Again reports whether a block whose output does not match its page is repeated.
+func (r *Repeat) Again(output string) bool {
+	now := strings.Join(normalise(output), "\n")
+	if r.tries++; now != r.before {
+		r.before, r.tries = now, 0
+	}
+	r.wait.what = awaited(r.block, output)
+	return r.wait.goesOn(r.tries < leastTries)
+}
+
+// poll runs a sh block once, or repeatedly until its result matches the page.
 func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
-	var before string
-	tries, waiting := 0, newWait(r.W, b.Within, "")
+	repeat := NewRepeat(r.W, b)
 	for {
 		output, err := s.run(ctx, b)
 		if err == nil {
@@ -152,13 +173,8 @@ func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
 		if b.Within == 0 {
 			return err
 		}
-		now := strings.Join(normalise(output), "\n")
-		if tries++; now != before {
-			before, tries = now, 0
-		}
-		waiting.what = awaited(b, output)
-		if !waiting.goesOn(tries < leastTries) {
-			return fmt.Errorf("%w: %w", waiting.over(), err)
+		if !repeat.Again(output) {
+			return fmt.Errorf("%w: %w", repeat.wait.over(), err)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}

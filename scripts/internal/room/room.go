@@ -20,6 +20,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/scripts/examine/output"
 )
 
 // Progress has all data that an attendee sends.
@@ -121,7 +123,7 @@ func (a Attendee) Send(ctx context.Context, out io.Writer, exercise string, pass
 	}
 	r := Progress{Name: a.name, Exercise: exercise, Passed: passed, Check: failed, Token: a.token}
 	if err := a.post(ctx, r); err != nil {
-		fmt.Fprintf(out, "note: nothing was sent to the room (%.60v); your check counts all the same\n", err)
+		fmt.Fprintf(out, "note: nothing was sent to the room (%.60s); your check counts all the same\n", output.Line(err.Error()))
 		return
 	}
 	verdict := "passed"

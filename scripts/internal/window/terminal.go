@@ -86,8 +86,8 @@ type run struct {
 	until string
 	// judge returns the result of a command that has ended.
 	judge func(printed string, code string) State
-	// within is how long a command is repeated while its output differs from the page.
-	within time.Time
+	// again reports whether a command is repeated because its output differs from the page.
+	again func(printed string) bool
 	// then is called after a success.
 	then func()
 	// other runs the command in another terminal, while a program that the reader started uses this one.
@@ -223,7 +223,7 @@ func (t *terminal) found(m mark) {
 func (t *terminal) end(r *run) {
 	state := r.judge(r.out.String(), r.code)
 	state.ID = r.id
-	retry := state.Is == "failed" && time.Now().Before(r.within)
+	retry := state.Is == "failed" && r.again != nil && r.again(r.out.String())
 	if retry {
 		state.Is, state.Says, state.Detail = "running", translation.Mark("Not yet: it is repeated until it matches."), ""
 	}
@@ -244,7 +244,7 @@ func (t *terminal) repeat(r *run) {
 		t.set(State{ID: r.id, Is: "failed", Says: translation.Mark("It was not repeated: the terminal is in use.")})
 		return
 	}
-	t.write(&run{id: r.id, text: r.text, judge: r.judge, within: r.within, then: r.then, strict: r.strict})
+	t.write(&run{id: r.id, text: r.text, judge: r.judge, again: r.again, then: r.then, strict: r.strict})
 }
 
 // set keeps a state and sends it to the tabs. The caller holds the lock.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -304,4 +306,22 @@ func TestCheckTakesPartInTheRoomOfTheWindow(t *testing.T) {
 	tab.send(`{"id":"hint","command":"make hint EX=04.1"}`)
 	tab.shows("hint for [] []")
 	_ = tab.connection.CloseNow()
+}
+
+// A block is repeated as the page runner repeats it: for longer than its page says while its output changes.
+func TestARepeatGoesOnWhileThereIsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		terminal, b := newTerminal(nil), &page.Block{Within: time.Minute}
+		r := &run{again: page.NewRepeat(io.Discard, b).Again, judge: func(string, string) State { return failedWith("1") }}
+		for second := range 300 {
+			time.Sleep(time.Second)
+			terminal.mu.Lock()
+			fmt.Fprint(&r.out, second)
+			terminal.end(r)
+			if is := terminal.states[""].Is; is != "running" {
+				t.Fatalf("after %d s: %s", second, is)
+			}
+			terminal.mu.Unlock()
+		}
+	})
 }

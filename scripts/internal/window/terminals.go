@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -321,7 +322,7 @@ func (s *Server) runBlock(t *terminal, number int, b *page.Block, of string) {
 	r := &run{id: strconv.Itoa(number), text: b.Text, until: b.Until, strict: true}
 	r.judge = func(printed, code string) State { return judge(b, printed, code, r.passed) }
 	if b.Within > 0 {
-		r.within = time.Now().Add(b.Within)
+		r.again = page.NewRepeat(io.Discard, b).Again
 	}
 	if b.Background != "" && !s.restart(t, r.id) {
 		return
