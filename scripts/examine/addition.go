@@ -88,10 +88,10 @@ func (t *trial) refusesAddition(a addition) (Finding, error) {
 		return Finding{}, err
 	}
 	patch, kind := a.patch()
-	if _, err := t.at(a.child).Patch(t.ctx, a.child.Name, kind, patch, metav1.PatchOptions{FieldManager: somebody}); err != nil {
+	if _, err := t.at(a.child).Patch(t.Ctx, a.child.Name, kind, patch, metav1.PatchOptions{FieldManager: somebody}); err != nil {
 		return skipped("the API server refuses %s: %s", a, apiMessage(err)), nil
 	}
-	if err := t.eventually(20*time.Second, t.asUndisturbedWithAddition); err != nil {
+	if err := t.Eventually(20*time.Second, t.asUndisturbedWithAddition); err != nil {
 		return skipped("with %s, and without a policy, the state is not that of an undisturbed run: %v", a, err), nil
 	}
 	if err := t.quiet(restFor); err != nil && !errors.Is(err, errRestless) {
@@ -100,13 +100,12 @@ func (t *trial) refusesAddition(a addition) (Finding, error) {
 	if stays, err := t.stays(a); err != nil || !stays {
 		return skipped("the operator removes %s also without a policy", a), err
 	}
-	allow, err := t.fixture.Forbid(t.ctx, t.policy(a.child),
+	allow, err := t.Forbid(t.policy(a.child),
 		fmt.Sprintf("request.userInfo.username != %q || %s", t.operator.user.Identity, a.isMissing()), refusal)
 	if err != nil {
 		return Finding{}, err
 	}
-	defer func() { _ = allow(t.ctx) }()
-	mark, changed := t.fixture.Ledger.Mark(), ""
+	mark, changed := t.Mark(), ""
 	for _, p := range byUse(t.fields[a.child]) {
 		if changed, _, err = t.disturb(a.child, p); err != nil || changed != "" {
 			break
@@ -120,14 +119,14 @@ func (t *trial) refusesAddition(a addition) (Finding, error) {
 		return f, err
 	}
 	if stays, err := t.stays(a); err != nil || !stays {
-		return failed("the operator removed %s", a).with(lines(t.writes(mark))...), err
+		return failed("the operator removed %s", a).with(lines(t.Writes(mark))...), err
 	}
 	return f, nil
 }
 
 // stays reports whether a child has the addition.
 func (t *trial) stays(a addition) (bool, error) {
-	u, err := t.at(a.child).Get(t.ctx, a.child.Name, metav1.GetOptions{})
+	u, err := t.at(a.child).Get(t.Ctx, a.child.Name, metav1.GetOptions{})
 	return err == nil && a.isIn(u), err
 }
 

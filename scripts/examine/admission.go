@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -84,13 +83,12 @@ func ledgerName(c child) string { return c.GVR.GroupResource().String() }
 
 // refused keeps the operator from creating a child, observes the operator meanwhile, and then allows the child. It also
 // returns whether the operator reports the message, and recovers.
-func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) error, error),
+func (t *trial) refused(c child, set func(*trial, child) (func() error, error),
 	message string) (f Finding, reported bool, err error) {
 	lift, err := set(t, c)
 	if err != nil {
 		return f, false, err
 	}
-	defer func() { _ = lift(t.ctx) }()
 	if err := t.create(); err != nil {
 		return f, false, err
 	}
@@ -99,21 +97,21 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 
 // refusedUntil observes an operator that is refused the writes of a child after a mark, and then allows them, and waits for
 // the end.
-func (t *trial) refusedUntil(c child, mark int, lift func(context.Context) error, message string, end func() error) (f Finding,
+func (t *trial) refusedUntil(c child, mark int, lift func() error, message string, end func() error) (f Finding,
 	reported bool, err error) {
 	if _, err := t.awaitRefusal(c, mark); err != nil {
 		return skipped("%v", err), false, nil
 	}
-	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	w, err := t.watch(time.Now(), t.Mark())
 	if err != nil {
 		return f, false, err
 	}
 	reported, where, missing := t.reacts(c, func() (bool, string) { return t.reports(message) })
-	if err := lift(t.ctx); err != nil {
+	if err := lift(); err != nil {
 		return f, false, err
 	}
-	begin, mark := time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(time.Minute, end); err != nil {
+	begin, mark := time.Now(), t.Mark()
+	if err := t.Eventually(time.Minute, end); err != nil {
 		return t.notRecovered("1 minute after it was allowed again", mark, err), false, nil
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
@@ -122,8 +120,8 @@ func (t *trial) refusedUntil(c child, mark int, lift func(context.Context) error
 
 // awaitRefusal waits until the API server refuses a write of a child since a mark, and returns its message.
 func (t *trial) awaitRefusal(c child, mark int) (message string, err error) {
-	err = t.eventually(20*time.Second, func() error {
-		for _, e := range t.writes(mark) {
+	err = t.Eventually(20*time.Second, func() error {
+		for _, e := range t.Writes(mark) {
 			if e.FullResource() == ledgerName(c) && isRefused(e) {
 				message = e.Message
 				return nil
@@ -156,7 +154,7 @@ func (w watched) judge(where, back string, reported bool, missing []string) Find
 // reacts waits until a report is found and the other children exist. A status can have the report only for a moment in
 // each reconcile.
 func (t *trial) reacts(except child, look func() (bool, string)) (found bool, where string, missing []string) {
-	_ = t.eventually(t.patience(), func() error {
+	_ = t.Eventually(t.patience(), func() error {
 		if !found {
 			found, where = look()
 		}
@@ -170,7 +168,7 @@ func (t *trial) reacts(except child, look func() (bool, string)) (found bool, wh
 
 // reported waits until a report is found.
 func (t *trial) reported(look func() (bool, string)) (found bool, where string) {
-	_ = t.eventually(t.patience(), func() error {
+	_ = t.Eventually(t.patience(), func() error {
 		if found, where = look(); !found {
 			return errNothing
 		}
@@ -191,7 +189,7 @@ func (t *trial) reports(message string) (found bool, where string) {
 	if line := t.newError(u); line != "" {
 		return true, "the status reports an error, without the reason (" + line + ")"
 	}
-	events, err := t.fixture.Kube.CoreV1().Events(t.namespace).List(t.ctx, metav1.ListOptions{})
+	events, err := t.fixture.Kube.CoreV1().Events(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err.Error()
 	}
@@ -236,7 +234,7 @@ func (t *trial) missing(except child) (names []string) {
 		if c == except || c.Cluster || c.GVR == except.GVR { // a quota applies to all objects of a resource
 			continue
 		}
-		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if _, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			names = append(names, c.String())
 		}
 	}
@@ -251,7 +249,7 @@ func (t *trial) terminated() (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
 	}
-	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
+	release, err := fixture.Hold(t.Ctx, t.samples(), t.target.sample.GetName())
 	if err != nil {
 		return Finding{}, err
 	}
@@ -260,19 +258,19 @@ func (t *trial) terminated() (Finding, error) {
 	}
 	clear(t.given) // they go with the namespace
 	namespaces := t.fixture.Kube.CoreV1().Namespaces()
-	if err := namespaces.Delete(t.ctx, t.namespace, metav1.DeleteOptions{}); err != nil {
+	if err := namespaces.Delete(t.Ctx, t.Namespace, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	w, err := t.watch(time.Now(), t.Mark())
 	if err != nil {
 		return Finding{}, err
 	}
-	if err := release(t.ctx); err != nil {
+	if err := release(t.Ctx); err != nil {
 		return Finding{}, err
 	}
 	begin := time.Now()
-	err = t.eventually(30*time.Second, func() error {
-		_, err := namespaces.Get(t.ctx, t.namespace, metav1.GetOptions{})
+	err = t.Eventually(30*time.Second, func() error {
+		_, err := namespaces.Get(t.Ctx, t.Namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

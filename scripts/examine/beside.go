@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
@@ -20,7 +21,7 @@ type queue struct {
 	mu    sync.Mutex
 	all   []experiment
 	left  []experiment
-	clock *clock
+	clock *clock.Clock
 	end   time.Duration
 	runs  int
 }
@@ -39,7 +40,7 @@ func (q *queue) next(alone bool) (e experiment, number int, deadline time.Durati
 	if len(q.left) == 0 || q.left[0].alone != alone {
 		return e, 0, deadline, false
 	}
-	now := q.clock.now()
+	now := q.clock.Now()
 	e, deadline = q.left[0], now+shareOf(q.left, q.end-now, q.runs)
 	q.left = q.left[1:]
 	return e, len(q.all) - len(q.left), deadline, true

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
@@ -16,7 +17,7 @@ import (
 // TestQueue has an experiment that runs alone before two that run side by side.
 func TestQueue(t *testing.T) {
 	all := []experiment{{id: "first", share: 1, alone: true}, {id: "second", share: 2}, {id: "third", share: 3}}
-	q := &queue{all: all, left: all, clock: &clock{}, end: time.Hour, runs: 1}
+	q := &queue{all: all, left: all, clock: &clock.Clock{}, end: time.Hour, runs: 1}
 	if e, _, _, ok := q.next(false); ok {
 		t.Errorf("%s runs beside others", e.id)
 	}

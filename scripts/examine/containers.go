@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"example.com/operator-workshop/scripts/examine/clock"
 )
 
 // initTime limits the run of an init container.
@@ -105,7 +107,7 @@ func (o *operator) initialize(ctx context.Context, served bool) error {
 		if err != nil {
 			return fmt.Errorf("the init container %s: %w", c.Name, err)
 		}
-		within, cancel := o.clock.within(ctx, initTime, errLate)
+		within, cancel := o.clock.Within(ctx, initTime, clock.ErrLate)
 		select {
 		case <-p.Ended():
 		case <-within.Done():

@@ -22,7 +22,7 @@ import (
 // converged returns nil when all objects that the operator asked for exist: the API server refuses no write, the
 // created objects exist, and the pods of the sample run. It ignores a condition Ready.
 func (t *trial) converged() error {
-	writes := t.writes(0)
+	writes := t.Writes(0)
 	if err := beingRefused(writes); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (t *trial) stillThere(writes []ledger.Entry) error {
 	}
 	for _, e := range made {
 		for _, c := range t.childrenOf([]ledger.Entry{e}) {
-			if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			if _, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 				return fmt.Errorf("%s was created and is gone", c)
 			}
 		}
@@ -105,7 +105,7 @@ func (t *trial) stillThere(writes []ledger.Entry) error {
 // podsRun returns an error when a pod in the namespace does not run, or a workload has fewer pods than it should
 // have.
 func (t *trial) podsRun() error {
-	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
+	pods, err := t.fixture.Kube.CoreV1().Pods(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (t *trial) podsRun() error {
 		}
 		return fmt.Errorf("the pod %s is %s", p.Name, why)
 	}
-	deployments, err := t.fixture.Kube.AppsV1().Deployments(t.namespace).List(t.ctx, metav1.ListOptions{})
+	deployments, err := t.fixture.Kube.AppsV1().Deployments(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (t *trial) podsRun() error {
 			return err
 		}
 	}
-	jobs, err := t.fixture.Kube.BatchV1().Jobs(t.namespace).List(t.ctx, metav1.ListOptions{})
+	jobs, err := t.fixture.Kube.BatchV1().Jobs(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (t *trial) podsRun() error {
 			return fmt.Errorf("the Job %s has not ended", j.Name)
 		}
 	}
-	sets, err := t.fixture.Kube.AppsV1().StatefulSets(t.namespace).List(t.ctx, metav1.ListOptions{})
+	sets, err := t.fixture.Kube.AppsV1().StatefulSets(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ type failing struct {
 }
 
 func (t *trial) newFailing() *failing {
-	return &failing{looked: time.Now(), namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`)}
+	return &failing{looked: time.Now(), namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.Namespace) + `\b`)}
 }
 
 // look counts errors again, in the operator's output and in its metrics.

@@ -93,23 +93,16 @@ func (r *run) commonKeys() []key {
 // crash creates the sample and kills the operator after each planned write, before the operator receives the
 // response.
 func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
-	var faults []*proxy.Fault
 	for _, k := range plan {
-		faults = append(faults, t.fixture.Proxy.Add(k.Rule(
-			ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.scope()}, t.operator.Kill)))
+		t.Everywhere(k.Rule(ledger.Match{Namespace: t.scope()}, t.operator.Kill))
 	}
-	defer func() {
-		for _, fault := range faults {
-			fault.Release()
-		}
-	}()
 	stop := t.supervise()
-	defer func() { _ = stop() }()   // the last line returns the error of a run without another
-	mark := t.fixture.Ledger.Mark() // without a namespace, earlier writes are for the samples of earlier trials
+	defer func() { _ = stop() }() // the last line returns the error of a run without another
+	mark := t.Mark()              // without a namespace, earlier writes are for the samples of earlier trials
 	if err := t.create(); err != nil {
 		return f, false, err
 	}
-	if err := t.eventually(30*time.Second, t.asUndisturbed); err != nil {
+	if err := t.Eventually(30*time.Second, t.asUndisturbed); err != nil {
 		return f, false, err
 	}
 	if err := t.quiet(400 * time.Millisecond); err != nil {
@@ -118,16 +111,16 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	if err := t.asUndisturbed(); err != nil {
 		return f, false, err
 	}
-	fired = !slices.ContainsFunc(faults, func(fault *proxy.Fault) bool { return fault.Fired() == 0 })
-	if twice := sequence.CreatedTwice(t.writes(mark)); twice != "" {
-		return failed("%s was created twice", twice).with(lines(t.writes(mark))...), fired, nil
+	fired = !slices.ContainsFunc(t.Faults(), func(fault *proxy.Fault) bool { return fault.Fired() == 0 })
+	if twice := sequence.CreatedTwice(t.Writes(mark)); twice != "" {
+		return failed("%s was created twice", twice).with(lines(t.Writes(mark))...), fired, nil
 	}
 	return passed("ended as undisturbed"), fired, stop()
 }
 
 // supervise starts the operator again when the lab killed it. When the operator ends by itself, it returns an error.
 func (t *trial) supervise() (stop func() error) {
-	return t.operator.Supervise(t.ctx, func(p *fixture.Process) error {
+	return t.operator.Supervise(t.Ctx, func(p *fixture.Process) error {
 		if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
 			return fmt.Errorf("the operator %v by itself%s", exit, words(p))
 		}

@@ -75,8 +75,8 @@ func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) 
 	if err := t.serve(); err != nil {
 		return Finding{}, err
 	}
-	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
-	defer func() { _ = release(context.WithoutCancel(t.ctx)) }() // clean removes the leftovers
+	release, err := fixture.Hold(t.Ctx, t.samples(), t.target.sample.GetName())
+	defer func() { _ = release(context.WithoutCancel(t.Ctx)) }() // clean removes the leftovers
 	if err != nil {
 		return Finding{}, err
 	}
@@ -84,23 +84,23 @@ func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) 
 	if err := t.quiet(time.Second); err != nil && !errors.Is(err, errRestless) {
 		return Finding{}, err
 	}
-	err = t.samples().Delete(t.ctx, t.target.sample.GetName(), metav1.DeleteOptions{PropagationPolicy: &how})
+	err = t.samples().Delete(t.Ctx, t.target.sample.GetName(), metav1.DeleteOptions{PropagationPolicy: &how})
 	if err != nil {
 		return Finding{}, err
 	}
-	if err := fixture.Pause(t.ctx, fixture.DeletionObserved); err != nil {
+	if err := fixture.Pause(t.Ctx, fixture.DeletionObserved); err != nil {
 		return Finding{}, err
 	}
-	mark, c := t.fixture.Ledger.Mark(), t.restored
-	err = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{})
+	mark, c := t.Mark(), t.restored
+	err = t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) { // the garbage collector can be faster
 		return Finding{}, err
 	}
 	window := t.untilResync(2*time.Second, 15*time.Second)
-	if err := fixture.Pause(t.ctx, window); err != nil {
+	if err := fixture.Pause(t.Ctx, window); err != nil {
 		return Finding{}, err
 	}
-	creates := slices.DeleteFunc(created(t.writes(mark)), func(e ledger.Entry) bool { return !t.isOwned(e) })
+	creates := slices.DeleteFunc(created(t.Writes(mark)), func(e ledger.Entry) bool { return !t.isOwned(e) })
 	if len(creates) > 0 {
 		end := "the garbage collector deleted them"
 		if err := t.collected(creates, release); err != nil {
@@ -123,7 +123,7 @@ func created(writes []ledger.Entry) []ledger.Entry {
 // collected lets the sample go, and returns nil when the objects that were created meanwhile are gone, too. On a busy
 // machine the garbage collector needs longer: an object stays only when the collector has deleted one that came later.
 func (t *trial) collected(creates []ledger.Entry, release func(context.Context) error) error {
-	if err := release(t.ctx); err != nil {
+	if err := release(t.Ctx); err != nil {
 		return err
 	}
 	gone := func() error {
@@ -131,40 +131,40 @@ func (t *trial) collected(creates []ledger.Entry, release func(context.Context) 
 			return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
 		}
 		for _, c := range t.childrenOf(creates) {
-			if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			if _, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%s stays without its sample", c)
 			}
 		}
 		return nil
 	}
-	if err := t.eventually(20*time.Second, gone); err == nil {
+	if err := t.Eventually(20*time.Second, gone); err == nil {
 		return nil
 	}
 	if err := t.collectorWorks(); err != nil {
 		return err
 	}
-	return t.eventually(5*time.Second, gone)
+	return t.Eventually(5*time.Second, gone)
 }
 
 // collectorWorks returns when the garbage collector has deleted an object whose owner goes now.
 func (t *trial) collectorWorks() error {
 	objects := t.fixture.Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault)
-	owner, err := objects.Create(t.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "examine-owner-"}},
+	owner, err := objects.Create(t.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "examine-owner-"}},
 		metav1.CreateOptions{FieldManager: somebody})
 	if err != nil {
 		return err
 	}
-	owned, err := objects.Create(t.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "examine-owned-",
+	owned, err := objects.Create(t.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "examine-owned-",
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner,
 			corev1.SchemeGroupVersion.WithKind("ConfigMap"))}}}, metav1.CreateOptions{FieldManager: somebody})
 	if err != nil {
 		return err
 	}
-	if err := objects.Delete(t.ctx, owner.Name, metav1.DeleteOptions{}); err != nil {
+	if err := objects.Delete(t.Ctx, owner.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	return t.eventually(time.Hour, func() error { // the time of the trial is shorter
-		if _, err := objects.Get(t.ctx, owned.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	return t.Eventually(time.Hour, func() error { // the time of the trial is shorter
+		if _, err := objects.Get(t.Ctx, owned.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("the garbage collector has not deleted an object without its owner"), err)
 		}
 		return nil
@@ -185,10 +185,10 @@ func (t *trial) deleteAndCreate() (Finding, error) {
 	}
 	name := t.target.sample.GetName()
 	begin := time.Now()
-	if err := t.samples().Delete(t.ctx, name, metav1.DeleteOptions{}); err != nil {
+	if err := t.samples().Delete(t.Ctx, name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	if err := t.eventually(20*time.Second, t.nothingLeft); err != nil {
+	if err := t.Eventually(20*time.Second, t.nothingLeft); err != nil {
 		return failed("20 s after the deletion %v", err), nil
 	}
 	took := time.Since(begin)
@@ -196,13 +196,13 @@ func (t *trial) deleteAndCreate() (Finding, error) {
 		return Finding{}, err
 	}
 	if err := t.nothingLeft(); err != nil {
-		return failed("first all objects were gone, then %v", err).with(lines(t.writes(0))...), nil
+		return failed("first all objects were gone, then %v", err).with(lines(t.Writes(0))...), nil
 	}
 	if err := t.serve(); err != nil {
 		return failed("created again under the same name: %v", err), nil
 	}
-	mark := t.fixture.Ledger.Mark()
-	if err := t.eventually(10*time.Second, t.asUndisturbed); err != nil {
+	mark := t.Mark()
+	if err := t.Eventually(10*time.Second, t.asUndisturbed); err != nil {
 		return t.notRecovered("10 s after the sample was created again under the same name", mark, err), nil
 	}
 	return passed("all was gone after %.1f s, and the same name worked again", took.Seconds()), nil
@@ -224,7 +224,7 @@ func (t *trial) childrenGone() error {
 	var left []string
 	why := "nothing deleted it"
 	for _, c := range t.owns() {
-		switch u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
+		switch u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{}); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return err

@@ -56,7 +56,7 @@ func (r *run) awaitPod(ctx context.Context, replicas int) (*corev1.Pod, error) {
 		return nil, err
 	}
 	var free *corev1.Pod
-	err = r.clock.eventually(ctx, 30*time.Second, func() error {
+	err = r.clock.Eventually(ctx, 30*time.Second, func() error {
 		pods, err := r.fixture.Kube.CoreV1().Pods(w.namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: labels.FormatLabels(w.template.Labels)})
 		if err != nil {

@@ -35,7 +35,7 @@ func (c child) String() string {
 // an owner reference to the sample, by any writer. It leaves out objects that the operator only marked, and that have
 // another controller, such as the pods of a workload: that controller restores them.
 func (t *trial) discoverChildren() (children []child, err error) {
-	changes := t.changes(0)
+	changes := t.Changes(0)
 	candidates := t.childrenOf(changes)
 	created := t.childrenOf(slices.DeleteFunc(slices.Clone(changes), func(e ledger.Entry) bool {
 		return !slices.Contains(e.Served, http.StatusCreated)
@@ -48,7 +48,7 @@ func (t *trial) discoverChildren() (children []child, err error) {
 		if slices.Contains(children, c) {
 			continue
 		}
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
@@ -90,8 +90,8 @@ func childrenOf(changes []ledger.Entry, namespace string) (all []child) {
 
 // made are the existing objects that the operator created in the trial.
 func (t *trial) made() (all []child, err error) {
-	for _, c := range t.childrenOf(created(t.changes(0))) {
-		switch _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
+	for _, c := range t.childrenOf(created(t.Changes(0))) {
+		switch _, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{}); {
 		case err == nil:
 			all = append(all, c)
 		case !apierrors.IsNotFound(err):
@@ -107,7 +107,7 @@ func (t *trial) ownedNow() ([]child, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.owned(t.ctx, owner.GetUID())
+	return t.owned(t.Ctx, owner.GetUID())
 }
 
 // owned are the namespaced objects in reach with an owner reference to the sample.
@@ -115,7 +115,7 @@ func (t *trial) ownedNow() ([]child, error) {
 // The cluster's own controllers also make objects for a sample of a built-in kind: there only those count that the
 // operator wrote.
 func (t *trial) owned(ctx context.Context, owner types.UID) (all []child, err error) {
-	written := t.childrenOf(t.changes(0))
+	written := t.childrenOf(t.Changes(0))
 	lists, err := discovery.ServerPreferredNamespacedResources(t.fixture.Kube.Discovery())
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func (t *trial) disturb(c child, p path) (pointer string, value any, err error) 
 // no operation changes it.
 func (t *trial) change(c child, p path, options metav1.PatchOptions, last ...map[string]any) (pointer string,
 	was, other any, err error) {
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", nil, nil, err
 	}
@@ -37,7 +37,7 @@ func (t *trial) change(c child, p path, options metav1.PatchOptions, last ...map
 		if err != nil {
 			return "", nil, nil, err
 		}
-		now, err := t.at(c).Patch(t.ctx, c.Name, types.JSONPatchType, data, options)
+		now, err := t.at(c).Patch(t.Ctx, c.Name, types.JSONPatchType, data, options)
 		if err == nil && !samePlace(p, now.Object, was) {
 			return pointer, was, o["value"], nil
 		}
@@ -57,7 +57,7 @@ func text(value any) string {
 }
 
 func (t *trial) has(c child, p path, value any) error {
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

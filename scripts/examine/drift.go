@@ -79,7 +79,7 @@ func drift(r *run) error {
 				continue
 			}
 			// A child gets its share of the time: of an operator that restores nothing, the lab waits for each field.
-			now := r.clock.now()
+			now := r.clock.Now()
 			r.deadline = now + (whole-now)/time.Duration(checks)
 			checks--
 			if err := r.judge(fmt.Sprintf(part.name, c), func() (Finding, error) { return part.do(c) }); err != nil {
@@ -129,22 +129,22 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	if err := t.idle(); err != nil {
 		return Finding{}, err
 	}
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return Finding{}, err
 	}
-	mark, begin := t.fixture.Ledger.Mark(), time.Now()
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	mark, begin := t.Mark(), time.Now()
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
 	observe := func() (*unstructured.Unstructured, error) {
-		now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		now, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if err == nil && now.GetUID() == u.GetUID() {
 			err = errOld
 		}
 		return now, err
 	}
-	_ = t.eventually(20*time.Second, func() error { // a namespace takes some seconds to disappear
+	_ = t.Eventually(20*time.Second, func() error { // a namespace takes some seconds to disappear
 		if now, err := observe(); errors.Is(err, errOld) && now.GetDeletionTimestamp() != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 		return skipped("the cluster keeps it as long as it is in use, by its finalizers %q", now.GetFinalizers()), nil
 	}
 	back := func() error { _, err := observe(); return err }
-	err = t.eventually(t.patience(), back)
+	err = t.Eventually(t.patience(), back)
 	later := err != nil && t.awaitPeriod(begin, back)
 	if err != nil && !later {
 		watch := "watches "
@@ -162,17 +162,17 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 			watch = "does not watch "
 		}
 		return failed("%v after the deletion: %v; the operator %s", t.untilResync(t.patience(), time.Hour), err,
-			watch+ledgerName(c)).with(lines(t.writes(mark))...), nil
+			watch+ledgerName(c)).with(lines(t.Writes(mark))...), nil
 	}
 	took := time.Since(begin)
-	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
+	if err := t.Eventually(20*time.Second, t.asUndisturbed); err != nil {
 		return t.notRecovered(fmt.Sprintf("%.0f s after the deletion it was back; 20 s later", took.Seconds()), mark,
 			err), nil
 	}
 	if later {
 		return late("back only after %.0f s", took.Seconds()), nil
 	}
-	return passed("back after %.1f s, at the cost of %d writes", took.Seconds(), len(t.writes(mark))), nil
+	return passed("back after %.1f s, at the cost of %d writes", took.Seconds(), len(t.Writes(mark))), nil
 }
 
 // usualPeriod is how long the lab waits once for a resync of an operator, when no period was given and the lab saw
@@ -187,7 +187,7 @@ func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
 		return false
 	}
 	t.run.waited = true
-	if t.eventually(wait, observe) != nil {
+	if t.Eventually(wait, observe) != nil {
 		return false
 	}
 	// The change came some time before the resync, so the period may be longer than the lab has waited.
@@ -343,7 +343,7 @@ func (p path) isLabel() bool {
 // released reports whether the operator has removed its owner reference from a child, as a Deployment does when the labels of
 // its ReplicaSet no longer match its selector.
 func (t *trial) released(c child) bool {
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	isReference := func(p path) bool { return p.String() == ".metadata.ownerReferences" }
 	return err == nil && len(u.GetOwnerReferences()) == 0 && slices.ContainsFunc(t.fields[c], isReference)
 }
@@ -359,7 +359,7 @@ func (t *trial) sees(c child) bool {
 			continue
 		}
 		begin, isBack := time.Now(), func() error { return t.has(c, p, value) }
-		return t.eventually(t.patience(), isBack) == nil || t.awaitPeriod(begin, isBack)
+		return t.Eventually(t.patience(), isBack) == nil || t.awaitPeriod(begin, isBack)
 	}
 	return true // no observation shows that it does not
 }
@@ -429,7 +429,7 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 		if err := t.idle(); err != nil {
 			return err
 		}
-		mark := t.fixture.Ledger.Mark()
+		mark := t.Mark()
 		for _, p := range fields {
 			pointer, value, err := t.disturbAgain(c, p)
 			if err != nil {
@@ -441,7 +441,7 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 			}
 			all.changed++
 			begin, isBack := time.Now(), func() error { return t.has(c, p, value) }
-			err = t.eventually(t.patience(), isBack)
+			err = t.Eventually(t.patience(), isBack)
 			switch {
 			case err == nil:
 				all.slowest = max(all.slowest, time.Since(begin))
@@ -457,7 +457,7 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
 			}
 		}
-		all.writes = len(t.writes(mark))
+		all.writes = len(t.Writes(mark))
 		return nil
 	})
 	if err != nil {
@@ -472,7 +472,7 @@ func (r *run) changeSome(c child, fields []path, again bool) (all changes, err e
 // disturbAgain disturbs a field. An operator may restore an object by deleting and recreating it, so disturbAgain
 // waits for the new object.
 func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err error) {
-	_ = t.eventually(t.patience(), func() error {
+	_ = t.Eventually(t.patience(), func() error {
 		if pointer, value, err = t.disturb(c, p); apierrors.IsNotFound(err) {
 			return err
 		}
@@ -487,32 +487,32 @@ func (t *trial) addLabels() (f, cost Finding, err error) {
 	if err := t.rest(); err != nil {
 		return f, cost, err
 	}
-	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	mark, begin := t.Mark(), time.Now()
 	for _, c := range t.children {
 		patch, kind := addition{child: c}.patch()
-		if _, err := t.at(c).Patch(t.ctx, c.Name, kind, patch, metav1.PatchOptions{FieldManager: somebody}); err != nil {
+		if _, err := t.at(c).Patch(t.Ctx, c.Name, kind, patch, metav1.PatchOptions{FieldManager: somebody}); err != nil {
 			return f, cost, err
 		}
 	}
-	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
+	if err := fixture.Pause(t.Ctx, 2*time.Second); err != nil {
 		return f, cost, err
 	}
-	cost = costOfAddition(t.writes(0), begin, progress(t.asUndisturbedWithAddition()))
+	cost = costOfAddition(t.Writes(0), begin, progress(t.asUndisturbedWithAddition()))
 	lost, err := t.unlabelled()
 	when := ""
 	if err == nil && len(lost) == 0 { // no event may have started a reconcile
 		when = " after a restart of the operator"
 		t.operator.Kill()
-		if err := t.operator.start(t.ctx); err != nil {
+		if err := t.operator.start(t.Ctx); err != nil {
 			return f, cost, err
 		}
-		if err := fixture.Pause(t.ctx, t.afterRestart()); err != nil {
+		if err := fixture.Pause(t.Ctx, t.afterRestart()); err != nil {
 			return f, cost, err
 		}
 		lost, err = t.unlabelled()
 	}
 	if len(lost) > 0 {
-		f = failed("an added label is gone from %s%s", strings.Join(lost, ", "), when).with(lines(t.writes(mark))...)
+		f = failed("an added label is gone from %s%s", strings.Join(lost, ", "), when).with(lines(t.Writes(mark))...)
 		return f, cost, err
 	}
 	return passed("the added labels stayed, also after a restart of the operator"), cost, err

@@ -38,7 +38,7 @@ func (t *trial) falsified() (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	if err := t.eventually(afterFight, t.statusIsBack); err != nil {
+	if err := t.Eventually(afterFight, t.statusIsBack); err != nil {
 		return failed("%v after another client falsified %s for the last time, the status is still false", afterFight, field).
 			with(failedBy(err).Evidence...).with(f.What), nil
 	}

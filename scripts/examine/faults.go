@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/proxy"
@@ -117,15 +118,15 @@ func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
 	for range 2 {
 		p := t.operator.Process()
 		printed := p.Printed()
-		err = fixture.Pause(t.ctx, window/2-time.Since(begin))
+		err = fixture.Pause(t.Ctx, window/2-time.Since(begin))
 		early := p.OutputSince(printed)
 		printed = p.Printed()
-		err = errors.Join(err, fixture.Pause(t.ctx, window-time.Since(begin)))
-		w = watched{begin, time.Now(), t.writes(mark), mostRepeated(early, p.OutputSince(printed), t.namespace)}
+		err = errors.Join(err, fixture.Pause(t.Ctx, window-time.Since(begin)))
+		w = watched{begin, time.Now(), t.Writes(mark), mostRepeated(early, p.OutputSince(printed), t.Namespace)}
 		if err != nil || !w.hot() && !w.log.tooOften() {
 			break
 		}
-		begin, mark = time.Now(), t.fixture.Ledger.Mark()
+		begin, mark = time.Now(), t.Mark()
 	}
 	return w, err
 }
@@ -200,26 +201,25 @@ func burstsOf(times []time.Time) (starts []time.Time, longest int) {
 
 // writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.
 func (t *trial) writesFail(f writeFault, logs *[]failureLog) (Finding, error) {
-	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
-		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: f.verbs, Except: ledger.Housekeeping}})
-	defer fault.Release()
+	fault := t.Everywhere(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do,
+		Match: ledger.Match{Namespace: t.scope(), Verbs: f.verbs, Except: ledger.Housekeeping}})
 	printed := t.operator.Process().Printed()
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
-	ctx, cancel := t.clock.within(t.ctx, 20*time.Second, errLate)
+	ctx, cancel := t.clock.Within(t.Ctx, 20*time.Second, clock.ErrLate)
 	defer cancel()
 	if err := fault.Await(ctx, 1); err != nil {
 		return skipped("nothing was disturbed: %v", err), nil
 	}
-	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	begin, mark := time.Now(), t.Mark()
 	other, err := t.otherServed()
 	if err != nil {
 		return failed("while the writes for one sample got %s, %v%s", f.name, err, f.note).
-			with(lines(t.writes(0))...), nil
+			with(lines(t.Writes(0))...), nil
 	}
 	if time.Since(begin) > window/2 { // a busy operator made its first tries, after short waits, only now
-		begin, mark = time.Now(), t.fixture.Ledger.Mark()
+		begin, mark = time.Now(), t.Mark()
 	}
 	w, err := t.watch(begin, mark)
 	if err != nil {
@@ -227,12 +227,12 @@ func (t *trial) writesFail(f writeFault, logs *[]failureLog) (Finding, error) {
 	}
 	l := failureLog{window: w.log}
 	if f.lasts {
-		l.whole = mostRepeated("", t.operator.Process().OutputSince(printed), t.namespace)
+		l.whole = mostRepeated("", t.operator.Process().OutputSince(printed), t.Namespace)
 	}
 	*logs = append(*logs, l)
 	fault.Release()
-	begin, mark = time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+	begin, mark = time.Now(), t.Mark()
+	if err := t.Eventually(40*time.Second, t.asUndisturbed); err != nil {
 		return t.notRecovered("40 s after its writes worked again", mark, err), nil
 	}
 	if w.hot() {
@@ -244,7 +244,7 @@ func (t *trial) writesFail(f writeFault, logs *[]failureLog) (Finding, error) {
 // notRecovered is the finding about an end that is not that of an undisturbed run.
 func (t *trial) notRecovered(when string, mark int, err error) Finding {
 	var different differenceError
-	since := t.writes(mark)
+	since := t.Writes(mark)
 	end := fmt.Sprintf("%s, and after %d further writes, the end is not that of an undisturbed run", when, len(since))
 	if errors.As(err, &different) {
 		return failed("%s", end).with(different...)
@@ -257,7 +257,7 @@ func (t *trial) otherServed() (what string, err error) {
 	if t.serial() {
 		return "", nil
 	}
-	other, err := t.newTrial(t.ctx)
+	other, err := t.newTrial(t.Ctx)
 	if err != nil {
 		return "", err
 	}

@@ -51,7 +51,7 @@ type fieldOf struct {
 // learnValues notes which fields of a child have a different value than in the run before: the lab neither compares
 // nor changes values that the operator generates, such as a password.
 func (t *trial) learnValues(c child) error {
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (t *trial) learnValues(c child) error {
 		if c.isSecret() && p[0].field == "data" {
 			value = t.anywhere(value)
 		}
-		now := strings.ReplaceAll(text(value), t.namespace, "NAMESPACE")
+		now := strings.ReplaceAll(text(value), t.Namespace, "NAMESPACE")
 		if before, known := t.values[k]; known && before != now {
 			t.generated[k] = true
 		}
@@ -76,7 +76,7 @@ func (t *trial) learnValues(c child) error {
 // sent is the object that the operator sent to create a child; nil when the lab does not have it.
 func (t *trial) sent(c child) map[string]any {
 	for _, s := range t.creations {
-		if s.namespace == t.namespace && s.what == ledgerName(c) && s.name == c.Name {
+		if s.namespace == t.Namespace && s.what == ledgerName(c) && s.name == c.Name {
 			return s.object
 		}
 	}
@@ -146,7 +146,7 @@ func unsent(value any) {
 
 // discoverFields returns the paths of a child that the operator owns by the managed fields, and that it sent.
 func (t *trial) discoverFields(c child) (paths []path, err error) {
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -29,18 +29,18 @@ func (t *trial) restoresStatus() (Finding, error) {
 	if !t.hasStatus() {
 		return skipped("its samples have no status"), nil
 	}
-	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	mark, begin := t.Mark(), time.Now()
 	_, err := t.patchStatus(nil)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		return skipped("the API server lets no client remove the status: %s", firstLine(apiMessage(err))), nil
 	} else if err != nil {
 		return Finding{}, err
 	}
-	err = t.eventually(t.patience(), t.statusIsBack)
+	err = t.Eventually(t.patience(), t.statusIsBack)
 	switch {
 	case err == nil:
 		return passed("the status was back after %.1f s, with %d writes", time.Since(begin).Seconds(),
-			len(t.writes(mark))), nil
+			len(t.Writes(mark))), nil
 	case !errors.As(err, new(differenceError)):
 		return Finding{}, err
 	case t.awaitPeriod(begin, t.statusIsBack):
@@ -51,7 +51,7 @@ func (t *trial) restoresStatus() (Finding, error) {
 		how = "incomplete"
 	}
 	return failed("the status stayed %s for %.0f s", how, time.Since(begin).Seconds()).with(strings.Split(err.Error(), "\n")...).
-		with(lines(t.writes(mark))...), nil
+		with(lines(t.Writes(mark))...), nil
 }
 
 // patchStatus changes the status of the sample, as another client does. In a dry run, it only looks whether it could.
@@ -64,7 +64,7 @@ func (t *trial) patchStatus(status any, dryRun ...string) (*unstructured.Unstruc
 	if !t.target.statusless {
 		subresources = []string{"status"}
 	}
-	return t.samples().Patch(t.ctx, t.target.sample.GetName(), types.MergePatchType, patch,
+	return t.samples().Patch(t.Ctx, t.target.sample.GetName(), types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: somebody, DryRun: dryRun}, subresources...)
 }
 
@@ -111,13 +111,13 @@ type fight struct {
 
 // fought judges by the number of its answers whether the operator ever gives way.
 func (t *trial) fought(f fight) (Finding, error) {
-	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	mark, begin := t.Mark(), time.Now()
 	for range f.times {
-		if err := errors.Join(f.change(), fixture.Pause(t.ctx, f.pause)); err != nil {
+		if err := errors.Join(f.change(), fixture.Pause(t.Ctx, f.pause)); err != nil {
 			return Finding{}, err
 		}
 	}
-	writes, took := t.fixture.Ledger.Entries(t.mine(mark, wire.Writes...), f.answers), time.Since(begin)
+	writes, took := t.fixture.Ledger.Entries(t.Mine(mark, wire.Writes...), f.answers), time.Since(begin)
 	what := fmt.Sprintf("%s %d times in %.0f s, and the operator wrote %d times", f.what, f.times, took.Seconds(), len(writes))
 	switch {
 	case len(writes) > f.times/2 && took > 2*time.Duration(f.times)*f.pause: // there was time for many slow corrections
@@ -167,7 +167,7 @@ func (t *trial) isScaled(c child) (endless, report Finding, err error) {
 	if err := t.idle(); err != nil {
 		return endless, report, err
 	}
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return endless, report, err
 	}
@@ -181,24 +181,24 @@ func (t *trial) isScaled(c child) (endless, report Finding, err error) {
 			reported, where = t.reportsFight()
 		}
 	}
-	mark, answers := t.fixture.Ledger.Mark(), ledger.Match{Resources: []string{ledgerName(c)}}
+	mark, answers := t.Mark(), ledger.Match{Resources: []string{ledgerName(c)}}
 	endless, err = t.fought(fight{"an autoscaler changed the replicas", 20, 500 * time.Millisecond, func() error {
 		look()
-		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "autoscaler"}, "scale")
+		_, err := t.at(c).Patch(t.Ctx, c.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "autoscaler"}, "scale")
 		return err
 	}, answers})
 	if err != nil || endless.Verdict != Passed {
 		return endless, report, err
 	}
-	writes := t.fixture.Ledger.Entries(t.mine(mark, wire.Writes...), answers)
-	goesOn := len(writes) > 1 && t.eventually(afterFight, func() error {
+	writes := t.fixture.Ledger.Entries(t.Mine(mark, wire.Writes...), answers)
+	goesOn := len(writes) > 1 && t.Eventually(afterFight, func() error {
 		look()
 		if reported {
 			return nil
 		}
 		return t.has(c, at, was)
 	}) == nil
-	if err := t.ctx.Err(); err != nil {
+	if err := t.Ctx.Err(); err != nil {
 		return endless, Finding{}, err
 	}
 	switch {

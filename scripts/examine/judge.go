@@ -84,7 +84,7 @@ func Judge(ctx context.Context, w *fixture.Fixture, s Subject, spec specificatio
 		stop()
 		err = errors.Join(err, j.removeAll(context.WithoutCancel(ctx)))
 	}()
-	go j.clock.run(watching)
+	go j.clock.Run(watching)
 	if err := j.secrets.Watch(watching, w.Kube); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (j *judged) steps(watching context.Context) error {
 		{id: "condition", share: 1, run: j.conditions}, experimentOf("deletion"), experimentOf("restart"),
 		experimentOf("steady-state")}
 	for n, e := range rest {
-		now := j.clock.now()
+		now := j.clock.Now()
 		j.current, j.deadline = e, now+shareOf(rest[n:], j.end-now, 1)
 		if err := errors.Join(e.run(j.run), j.stopped); err != nil {
 			return err
@@ -176,7 +176,7 @@ func (j *judged) crd() error {
 func (j *judged) install() error {
 	var err error
 	for _, crd := range j.target.crds {
-		_ = j.clock.eventually(j.ctx, 20*time.Second, func() error {
+		_ = j.clock.Eventually(j.ctx, 20*time.Second, func() error {
 			_, err = j.crds().Create(j.ctx, crd, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
 				return errors.Join(err, j.uninstall(j.ctx))
@@ -236,8 +236,8 @@ func (j *judged) ownsAll(t *trial) (Finding, error) {
 		return Finding{}, err
 	}
 	var missing []string
-	err = t.eventually(within, func() error {
-		owned, err := t.owned(t.ctx, owner.GetUID())
+	err = t.Eventually(within, func() error {
+		owned, err := t.owned(t.Ctx, owner.GetUID())
 		if err != nil {
 			return err
 		}
@@ -253,19 +253,19 @@ func (j *judged) ownsAll(t *trial) (Finding, error) {
 		return failed("the operator %v%s", p.Exit(), words(p)), nil
 	}
 	why := "the operator wrote nothing for it" + words(t.operator.Process())
-	if writes := t.writes(0); len(writes) > 0 {
+	if writes := t.Writes(0); len(writes) > 0 {
 		last := writes[len(writes)-1]
 		why = "the operator's last write is " + last.String()
 		if last.Code >= http.StatusBadRequest {
 			why += words(t.operator.Process())
 		}
 	}
-	for _, c := range t.childrenOf(t.changes(0)) {
+	for _, c := range t.childrenOf(t.Changes(0)) {
 		if slices.ContainsFunc(missing, func(kind string) bool { return resourceOf(kind) == c.GVR }) {
 			why = fmt.Sprintf("the operator wrote %s without an owner reference to the sample", c)
 		}
 	}
-	return failed("%v: %s", err, why).with(lines(t.writes(0))...), nil
+	return failed("%v: %s", err, why).with(lines(t.Writes(0))...), nil
 }
 
 // without are the specified children that are not among some objects.
@@ -304,11 +304,11 @@ func (j *judged) reaches(t *trial, f specification.Field) (Finding, error) {
 		return Finding{}, err
 	}
 	v := variation{path: []string{"spec", f.Name}, value: f.Other(), was: f.Value()}
-	mark := t.fixture.Ledger.Mark()
+	mark := t.Mark()
 	if _, err := t.patchSpec(v, v.value); err != nil {
 		return Finding{}, err
 	}
-	err = t.eventually(t.patience(), func() error {
+	err = t.Eventually(t.patience(), func() error {
 		now, err := t.observeWithout(restless)
 		if err != nil {
 			return err
@@ -316,14 +316,14 @@ func (j *judged) reaches(t *trial, f specification.Field) (Finding, error) {
 		return sameIn(f.Reaches, first, now)
 	})
 	if err != nil {
-		return failed("%v after %v, %v", t.patience(), v, err).with(lines(t.writes(mark))...), nil
+		return failed("%v after %v, %v", t.patience(), v, err).with(lines(t.Writes(mark))...), nil
 	}
 	if _, err := t.patchSpec(v, v.was); err != nil {
 		return Finding{}, err
 	}
-	if err := t.eventually(t.patience(), t.asBefore); err != nil {
+	if err := t.Eventually(t.patience(), t.asBefore); err != nil {
 		return failed("after the change was undone, the objects are not those of before: %v", err).
-			with(lines(t.writes(mark))...), nil
+			with(lines(t.Writes(mark))...), nil
 	}
 	return passed("and undoing the change restored the first state"), nil
 }
@@ -350,7 +350,7 @@ func (j *judged) conditions(*run) error {
 			if err := t.serve(); err != nil {
 				return Finding{}, err
 			}
-			return passed("it does"), t.eventually(t.patience(), func() error {
+			return passed("it does"), t.Eventually(t.patience(), func() error {
 				u, err := t.sample()
 				if err != nil {
 					return err

@@ -77,7 +77,7 @@ func (t *trial) edited(v variation) (e edit, err error) {
 	}
 	before := map[child]*unstructured.Unstructured{}
 	for _, c := range t.owns() {
-		if before[c], err = t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
+		if before[c], err = t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{}); err != nil {
 			return e, err
 		}
 	}
@@ -85,7 +85,7 @@ func (t *trial) edited(v variation) (e edit, err error) {
 		return e, nil // refused
 	}
 	wait := t.untilResync(t.patience(), time.Minute)
-	if t.eventually(wait, func() error { _, _, err := t.changedField(before); return err }) != nil {
+	if t.Eventually(wait, func() error { _, _, err := t.changedField(before); return err }) != nil {
 		return e, nil
 	}
 	if t.await(40*time.Second) != nil {
@@ -105,7 +105,7 @@ func (t *trial) edited(v variation) (e edit, err error) {
 // changedField is the first field that the operator sets and that has another value than before.
 func (t *trial) changedField(before map[child]*unstructured.Unstructured) (child, path, error) {
 	for _, c := range t.owns() {
-		now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		now, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if err != nil {
 			return child{}, nil, err
 		}
@@ -125,7 +125,7 @@ func (t *trial) keeps(e edit) (Finding, error) {
 	if err := t.rest(); err != nil {
 		return Finding{}, err
 	}
-	u, err := t.at(e.child).Get(t.ctx, e.child.Name, metav1.GetOptions{})
+	u, err := t.at(e.child).Get(t.Ctx, e.child.Name, metav1.GetOptions{})
 	if err != nil {
 		return Finding{}, err
 	}
@@ -141,13 +141,12 @@ func (t *trial) keeps(e edit) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	defer func() { _ = stop(t.ctx) }()
-	mark := t.fixture.Ledger.Mark()
+	mark := t.Mark()
 	if _, err := t.patchSpec(e.variation, e.variation.value); err != nil {
 		return Finding{}, err
 	}
-	writes := t.mine(mark, wire.Writes...)
-	err = t.eventually(20*time.Second, func() error {
+	writes := t.Mine(mark, wire.Writes...)
+	err = t.Eventually(20*time.Second, func() error {
 		if len(t.fixture.Ledger.Entries(writes, ledger.Match{Resources: []string{ledgerName(e.child)}})) == 0 {
 			return errors.New("the operator did not write the child")
 		}

@@ -39,18 +39,18 @@ func (t *trial) afterADeletion() (string, error) {
 	if err := t.serve(); err != nil {
 		return "", err
 	}
-	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
+	release, err := fixture.Hold(t.Ctx, t.samples(), t.target.sample.GetName())
 	if err != nil {
 		return "", err
 	}
-	if err := t.samples().Delete(t.ctx, t.target.sample.GetName(), metav1.DeleteOptions{}); err != nil {
+	if err := t.samples().Delete(t.Ctx, t.target.sample.GetName(), metav1.DeleteOptions{}); err != nil {
 		return "", err
 	}
 	u, err := t.sample()
-	if err := errors.Join(err, release(t.ctx)); err != nil {
+	if err := errors.Join(err, release(t.Ctx)); err != nil {
 		return "", err
 	}
-	if err := t.eventually(20*time.Second, t.childrenGone); err != nil {
+	if err := t.Eventually(20*time.Second, t.childrenGone); err != nil {
 		return "", fmt.Errorf("%w: %w", errLeaves, err)
 	}
 	return u.GetResourceVersion(), t.serve()
@@ -58,8 +58,8 @@ func (t *trial) afterADeletion() (string, error) {
 
 // beforeItsChildren returns a version at which the sample had no children.
 func (t *trial) beforeItsChildren() (string, error) {
-	hold := t.fixture.Proxy.Add(proxy.Rule{Name: "hold", Do: proxy.Hold(), Match: ledger.Match{
-		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: wire.Writes, Except: ledger.Housekeeping}})
+	hold := t.Everywhere(proxy.Rule{Name: "hold", Do: proxy.Hold(),
+		Match: ledger.Match{Namespace: t.scope(), Verbs: wire.Writes, Except: ledger.Housekeeping}})
 	defer hold.Release()
 	if err := t.create(); err != nil {
 		return "", err
@@ -89,14 +89,12 @@ func (t *trial) lags(p past) (Finding, error) {
 	}
 	t.operator.Kill()
 	var stale atomic.Int32
-	reads := ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.List, wire.Watch}}
-	lag := t.fixture.Proxy.Add(proxy.Rule{Name: "lag", Match: reads, Do: proxy.Past(version, func() { stale.Add(1) })})
-	defer lag.Release()
+	reads := ledger.Match{Verbs: []string{wire.List, wire.Watch}}
+	lag := t.Everywhere(proxy.Rule{Name: "lag", Match: reads, Do: proxy.Past(version, func() { stale.Add(1) })})
 	reads.Verbs = []string{wire.Watch}
-	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(), Match: reads})
-	defer freeze.Release()
-	mark := t.fixture.Ledger.Mark()
-	if err := t.operator.start(t.ctx); err != nil {
+	freeze := t.Everywhere(proxy.Rule{Name: "freeze", Do: proxy.Freeze(), Match: reads})
+	mark := t.Mark()
+	if err := t.operator.start(t.Ctx); err != nil {
 		return Finding{}, err
 	}
 	w, err := t.watch(time.Now(), mark)
@@ -105,8 +103,8 @@ func (t *trial) lags(p past) (Finding, error) {
 	}
 	lag.Release()
 	freeze.Release()
-	begin, caughtUp := time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+	begin, caughtUp := time.Now(), t.Mark()
+	if err := t.Eventually(40*time.Second, t.asUndisturbed); err != nil {
 		return t.notRecovered("40 s after the server had caught up", caughtUp, err), nil
 	}
 	lost, err := t.replaced(before)
@@ -118,9 +116,9 @@ func (t *trial) lags(p past) (Finding, error) {
 	case err != nil:
 		return Finding{}, err
 	case len(lost) > 0:
-		return lostBy(lost, t.writes(mark)), nil
+		return lostBy(lost, t.Writes(mark)), nil
 	case len(twice) > 0:
-		return failed("it created objects a second time: %s", strings.Join(twice, ", ")).with(lines(t.writes(mark))...), nil
+		return failed("it created objects a second time: %s", strings.Join(twice, ", ")).with(lines(t.Writes(mark))...), nil
 	case stale.Load() == 0:
 		return passed("each of its lists asks for the newest version, so no server can answer it with an older one"), nil
 	}
@@ -132,7 +130,7 @@ func (t *trial) lags(p past) (Finding, error) {
 func (t *trial) identities() (map[child]types.UID, error) {
 	all := map[child]types.UID{}
 	for _, c := range append(t.owns(), t.own()) {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {

@@ -70,8 +70,7 @@ func (t *trial) becomesTooLarge(v variation, c child) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	defer func() { _ = lift(t.run.ctx) }()
-	mark := t.fixture.Ledger.Mark()
+	mark := t.Mark()
 	if _, err := t.patchSpec(v, v.value); err != nil {
 		return t.refusedChange(err)
 	}
@@ -79,20 +78,20 @@ func (t *trial) becomesTooLarge(v variation, c child) (Finding, error) {
 	if err != nil {
 		return skipped("%s: %v", c, err), nil
 	}
-	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	w, err := t.watch(time.Now(), t.Mark())
 	if err != nil {
 		return Finding{}, err
 	}
 	other, err := t.otherServed()
 	if err != nil {
-		return failed("while %s was too large, %v", c, err).with(lines(t.writes(mark))...), nil
+		return failed("while %s was too large, %v", c, err).with(lines(t.Writes(mark))...), nil
 	}
 	reported, where := t.reported(func() (bool, string) { return t.reportsRefusal(message) })
 	_, err = t.patchSpec(v, v.was)
-	if err := errors.Join(err, lift(t.ctx)); err != nil {
+	if err := errors.Join(err, lift()); err != nil {
 		return Finding{}, err
 	}
-	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	begin, mark := time.Now(), t.Mark()
 	if err := t.awaitFirstState(v, time.Minute); err != nil {
 		return t.notRecovered("1 minute after the text was short again", mark, err), nil
 	}

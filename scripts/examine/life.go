@@ -33,7 +33,7 @@ func creation(r *run) error {
 			return Finding{}, err
 		}
 		took := time.Since(begin)
-		requests, everywhere = t.fixture.Ledger.Entries(t.mine(0)), t.readsEverywhere()
+		requests, everywhere = t.fixture.Ledger.Entries(t.Mine(0)), t.readsEverywhere()
 		writes := only(requests, wire.Writes...)
 		return passed("%d requests in %.1f s, %d of them writes; the least possible number of writes is %d: one for each "+
 			"object and each status that they changed", len(requests), took.Seconds(), len(writes), leastWrites(writes)).
@@ -140,10 +140,10 @@ func (t *trial) readsEverywhere() []ledger.Entry {
 	}
 	watched := map[string]int{} // the ID of the last watch
 	users := []string{t.operator.user.Name}
-	for _, e := range t.fixture.Ledger.Entries(ledger.Match{Users: users, After: t.mark, Verbs: []string{wire.Watch}}) {
+	for _, e := range t.fixture.Ledger.Entries(ledger.Match{Users: users, After: t.Start, Verbs: []string{wire.Watch}}) {
 		watched[e.FullResource()+" "+e.Namespace] = e.ID
 	}
-	return t.fixture.Ledger.Entries(ledger.Match{Users: users, After: t.mark, Verbs: []string{wire.Get, wire.List},
+	return t.fixture.Ledger.Entries(ledger.Match{Users: users, After: t.Start, Verbs: []string{wire.Get, wire.List},
 		Except: ledger.Housekeeping, Where: func(e ledger.Entry) bool {
 			return e.Namespace == "" && e.Resource != "" && watched[e.FullResource()+" "] < e.ID && !t.ofChild(e)
 		}})
@@ -271,8 +271,8 @@ func steadyState(r *run) error {
 
 // requestsIn waits, and returns the requests of the operator in this time, without leases.
 func (t *trial) requestsIn(window time.Duration) ([]ledger.Entry, error) {
-	mark := t.fixture.Ledger.Mark()
-	if err := fixture.Pause(t.ctx, window); err != nil {
+	mark := t.Mark()
+	if err := fixture.Pause(t.Ctx, window); err != nil {
 		return nil, err
 	}
 	if !t.operator.Running() {
@@ -324,7 +324,7 @@ func restart(r *run) error {
 		}
 		took := time.Since(begin)
 		progress, progressErr := r.try(func(t *trial) (Finding, error) {
-			if err := errors.Join(t.serve(), fixture.Pause(t.ctx, took)); err != nil {
+			if err := errors.Join(t.serve(), fixture.Pause(t.Ctx, took)); err != nil {
 				return Finding{}, err
 			}
 			return skipped("%s", progress(t.asUndisturbed())), nil
@@ -357,25 +357,25 @@ func (t *trial) restartsQuietly() (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	mark, states := t.fixture.Ledger.Mark(), []state.State{before}
+	mark, states := t.Mark(), []state.State{before}
 	for range 2 {
-		again := t.fixture.Ledger.Mark()
+		again := t.Mark()
 		after, err := t.startedAgain()
 		if err != nil {
 			return Finding{}, err
 		}
-		writes := t.writes(again)
+		writes := t.Writes(again)
 		if len(writes) == 0 {
 			break
 		}
-		if len(t.changes(again)) < len(writes) || !renewed(after, states, t.varying) {
+		if len(t.Changes(again)) < len(writes) || !renewed(after, states, t.varying) {
 			return failed("%d writes over an object that was as it should be", len(writes)).with(lines(writes)...).
 				with(state.Compare(after, states[len(states)-1], nil, "before it")...), nil
 		}
 		states = append(states, after)
 	}
 	if len(states) > 1 {
-		writes := t.writes(mark)
+		writes := t.Writes(mark)
 		return passed("%d writes for the sample, all of values that live as long as the process",
 			len(writes)).with(lines(writes)...), nil
 	}
@@ -385,10 +385,10 @@ func (t *trial) restartsQuietly() (Finding, error) {
 // startedAgain restarts the operator, waits for its work, and returns the state, which is that of an undisturbed run.
 func (t *trial) startedAgain() (state.State, error) {
 	t.operator.Kill()
-	if err := t.operator.start(t.ctx); err != nil {
+	if err := t.operator.start(t.Ctx); err != nil {
 		return nil, err
 	}
-	if err := fixture.Pause(t.ctx, t.afterRestart()); err != nil {
+	if err := fixture.Pause(t.Ctx, t.afterRestart()); err != nil {
 		return nil, err
 	}
 	if err := t.asUndisturbed(); err != nil {

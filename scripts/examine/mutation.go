@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,12 +122,11 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	defer func() { _ = stop(t.ctx) }()
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
 	there := func() error {
-		u, err := t.at(m.child).Get(t.ctx, m.child.Name, metav1.GetOptions{})
+		u, err := t.at(m.child).Get(t.Ctx, m.child.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -137,7 +135,7 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 		}
 		return nil
 	}
-	if err := t.eventually(20*time.Second, there); err != nil {
+	if err := t.Eventually(20*time.Second, there); err != nil {
 		return skipped("%v", err), nil
 	}
 	return t.againstPolicy(m.child, stop, goal{t.state, t.varying}, nil)
@@ -145,9 +143,9 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 
 // againstPolicy observes the operator while a policy changes a child, and then removes the policy. The operator must report
 // the change, also by events besides the earlier warnings, and then reach the state that it reaches without the policy.
-func (t *trial) againstPolicy(c child, stop func(context.Context) error, without goal,
+func (t *trial) againstPolicy(c child, stop func() error, without goal,
 	warnings map[string]int32) (Finding, error) {
-	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	w, err := t.watch(time.Now(), t.Mark())
 	if err != nil {
 		return Finding{}, err
 	}
@@ -155,7 +153,7 @@ func (t *trial) againstPolicy(c child, stop func(context.Context) error, without
 		return Finding{}, err
 	}
 	reported, where, missing := t.reacts(c, func() (bool, string) { return t.noticed(without, warnings) })
-	if err := stop(t.ctx); err != nil {
+	if err := stop(); err != nil {
 		return Finding{}, err
 	}
 	isBack := func() error {
@@ -166,7 +164,7 @@ func (t *trial) againstPolicy(c child, stop func(context.Context) error, without
 		return without.isReached(got)
 	}
 	begin, back := time.Now(), "as undisturbed %.1f s after the policy was deleted"
-	if err = t.eventually(t.patience(), isBack); err != nil {
+	if err = t.Eventually(t.patience(), isBack); err != nil {
 		// No event reports that a policy is gone: an operator that does not poll may wait for the next event.
 		back = "as undisturbed after the next event about " + c.String() + ", %.1f s after the policy was deleted"
 		within := 20 * time.Second
@@ -174,18 +172,18 @@ func (t *trial) againstPolicy(c child, stop func(context.Context) error, without
 			within = t.patience()
 		}
 		if err = t.touch(c); err == nil {
-			err = t.eventually(within, isBack)
+			err = t.Eventually(within, isBack)
 		}
 	}
 	if err != nil && reported {
 		// Its status reported that a user must act, and deleting the child works for each operator.
 		back = "as undisturbed after " + c.String() + " was deleted, %.1f s after the policy was"
-		if err = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err == nil {
-			err = t.eventually(20*time.Second, isBack)
+		if err = t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err == nil {
+			err = t.Eventually(20*time.Second, isBack)
 		}
 	}
 	if err != nil {
-		return failed("after the policy was deleted, its change is there: %v", err).with(lines(t.writes(0))...), nil
+		return failed("after the policy was deleted, its change is there: %v", err).with(lines(t.Writes(0))...), nil
 	}
 	return w.judge(where, fmt.Sprintf(back, time.Since(begin).Seconds()), reported, missing), nil
 }
@@ -194,7 +192,7 @@ func (t *trial) againstPolicy(c child, stop func(context.Context) error, without
 func (t *trial) touch(c child) error {
 	for _, value := range []string{`"yes"`, "null"} {
 		patch := `{"metadata":{"annotations":{"example.com/touched":` + value + `}}}`
-		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType, []byte(patch),
+		_, err := t.at(c).Patch(t.Ctx, c.Name, types.MergePatchType, []byte(patch),
 			metav1.PatchOptions{FieldManager: somebody})
 		if err != nil {
 			return err

@@ -125,20 +125,20 @@ func (t *trial) meetsOlder(c child, older *unstructured.Unstructured, silent boo
 		return skipped("the lab cannot create such an object: %s", apiMessage(err)), nil
 	}
 	if !t.unrestored && t.restored.GVR != c.GVR {
-		if err := t.at(t.restored).Delete(t.ctx, t.restored.Name, metav1.DeleteOptions{}); err != nil {
+		if err := t.at(t.restored).Delete(t.Ctx, t.restored.Name, metav1.DeleteOptions{}); err != nil {
 			return Finding{}, err
 		}
 	}
-	mark := t.fixture.Ledger.Mark()
-	if err := t.operator.start(t.ctx); err != nil {
+	mark := t.Mark()
+	if err := t.operator.start(t.Ctx); err != nil {
 		return Finding{}, err
 	}
 	w, err := t.watch(time.Now(), mark)
 	if err != nil {
 		return Finding{}, err
 	}
-	_ = t.eventually(t.untilResync(t.patience(), time.Minute), t.asUndisturbed)
-	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	_ = t.Eventually(t.untilResync(t.patience(), time.Minute), t.asUndisturbed)
+	now, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return Finding{}, err
@@ -147,7 +147,7 @@ func (t *trial) meetsOlder(c child, older *unstructured.Unstructured, silent boo
 	}
 	message := "immutable" // of an operator that looks, and does not try
 	var refused refusedError
-	tried := errors.As(beingRefused(t.fixture.Ledger.Entries(t.mine(mark, wire.Writes...),
+	tried := errors.As(beingRefused(t.fixture.Ledger.Entries(t.Mine(mark, wire.Writes...),
 		ledger.Match{Resources: []string{ledgerName(c)}})), &refused)
 	if tried {
 		message = refused.last.Message
@@ -156,11 +156,11 @@ func (t *trial) meetsOlder(c child, older *unstructured.Unstructured, silent boo
 		return skipped("it does not try to change the object: whether it restores its fields, the experiment drift shows"), nil
 	}
 	reported, where, missing := t.reacts(c, func() (bool, string) { return t.reportsRefusal(message) })
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	begin, mark := time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+	begin, mark := time.Now(), t.Mark()
+	if err := t.Eventually(time.Minute, t.asUndisturbed); err != nil {
 		return t.notRecovered("1 minute after a user deleted the older object", mark, err), nil
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after a user deleted the older object", time.Since(begin).Seconds())
@@ -169,19 +169,19 @@ func (t *trial) meetsOlder(c child, older *unstructured.Unstructured, silent boo
 
 // olderIsOver judges an operator that replaced or changed the older object.
 func (t *trial) olderIsOver(w watched, mark int) (Finding, error) {
-	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+	if err := t.Eventually(time.Minute, t.asUndisturbed); err != nil {
 		return t.notRecovered("1 minute after it replaced the older object", mark, err), nil
 	}
 	if w.hot() {
 		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
 	}
-	return passed("as undisturbed with %d writes", len(t.writes(mark))), nil
+	return passed("as undisturbed with %d writes", len(t.Writes(mark))), nil
 }
 
 // replace deletes a child, and creates an object with its name and its owner. Annotations may say what the operator applied
 // last, and it has not applied this object.
 func (t *trial) replace(c child, by *unstructured.Unstructured) (uid types.UID, err error) {
-	was, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	was, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -195,12 +195,12 @@ func (t *trial) replace(c child, by *unstructured.Unstructured) (uid types.UID, 
 	u.SetName(c.Name)
 	u.SetLabels(by.GetLabels())
 	u.SetOwnerReferences(was.GetOwnerReferences())
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return "", err
 	}
 	var now *unstructured.Unstructured
-	_ = t.eventually(20*time.Second, func() error {
-		if now, err = t.at(c).Create(t.ctx, u, metav1.CreateOptions{FieldManager: somebody}); apierrors.IsAlreadyExists(err) {
+	_ = t.Eventually(20*time.Second, func() error {
+		if now, err = t.at(c).Create(t.Ctx, u, metav1.CreateOptions{FieldManager: somebody}); apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		return nil

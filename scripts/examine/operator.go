@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/wire"
@@ -27,7 +28,7 @@ type operator struct {
 	target    *target
 	program   string // that start runs
 	fixture   *fixture.Fixture
-	clock     *clock
+	clock     *clock.Clock
 	user      *fixture.User
 	pod       string      // its name; empty when the program runs outside a pod
 	self      *corev1.Pod // the source of the downward API, also outside a pod
@@ -179,13 +180,13 @@ func (o *operator) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("PROGRAM=%s %w: %w", o.program, errNotStarted, err)
 	}
-	ctx, cancel := o.clock.within(ctx, 40*time.Second, errLate)
+	ctx, cancel := o.clock.Within(ctx, 40*time.Second, clock.ErrLate)
 	defer cancel()
 	ended, stop := p.Context(ctx)
 	defer stop()
 	mine := ledger.Match{Users: []string{o.user.Name}, After: mark}
 	if err = fixture.Eventually(ended, time.Hour, func() error { return o.observes(mark) }); err == nil {
-		quiet, stop := o.clock.within(ended, 10*time.Second, errBusy)
+		quiet, stop := o.clock.Within(ended, 10*time.Second, errBusy)
 		defer stop()
 		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
@@ -200,7 +201,7 @@ func (o *operator) start(ctx context.Context) error {
 	switch {
 	case !p.Running():
 		return o.endedEarly(p, o.fixture.Ledger.Count(mine))
-	case errors.Is(err, errLate):
+	case errors.Is(err, clock.ErrLate):
 		fix := cmp.Or(missingCRD(p.Output()), "check the CRD's group and version, and ROLE=")
 		return fmt.Errorf("the operator runs, but in 40 s it did not begin to watch %s, so a sample would not be noticed: "+
 			"%s (it sent %d requests%s)%s", o.target.what(), fix, o.fixture.Ledger.Count(mine), o.forbidden(mark), words(p))

@@ -36,7 +36,7 @@ func (t *trial) keepsOrphans() (Finding, error) {
 	}
 	delete(before, t.own())
 	for c := range before {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if err != nil {
 			return Finding{}, err
 		}
@@ -47,14 +47,13 @@ func (t *trial) keepsOrphans() (Finding, error) {
 	if len(before) == 0 {
 		return skipped("no child has an owner reference"), nil
 	}
-	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(), Match: ledger.Match{
-		Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}, Resources: []string{t.target.what()}}})
-	defer freeze.Release()
-	mark, how := t.fixture.Ledger.Mark(), metav1.DeletePropagationOrphan
-	if err := t.samples().Delete(t.ctx, owner.GetName(), metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
+	freeze := t.Everywhere(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
+		Match: ledger.Match{Verbs: []string{wire.Watch}, Resources: []string{t.target.what()}}})
+	mark, how := t.Mark(), metav1.DeletePropagationOrphan
+	if err := t.samples().Delete(t.Ctx, owner.GetName(), metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
 		return Finding{}, err
 	}
-	if err := t.eventually(time.Minute, func() error {
+	if err := t.Eventually(time.Minute, func() error {
 		if _, err := t.sample(); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("the garbage collector has not released the sample"), err)
 		}
@@ -62,11 +61,11 @@ func (t *trial) keepsOrphans() (Finding, error) {
 	}); err != nil {
 		return skipped("%v", err), nil
 	}
-	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
+	if err := fixture.Pause(t.Ctx, 2*time.Second); err != nil {
 		return Finding{}, err
 	}
 	freeze.Release()
-	if err := fixture.Pause(t.ctx, t.untilResync(3*time.Second, 15*time.Second)); err != nil {
+	if err := fixture.Pause(t.Ctx, t.untilResync(3*time.Second, 15*time.Second)); err != nil {
 		return Finding{}, err
 	}
 	if err := t.collectorWorks(); err != nil {
@@ -78,7 +77,7 @@ func (t *trial) keepsOrphans() (Finding, error) {
 	}
 	if len(lost) > 0 {
 		return failed("it took back %s, so the garbage collector deletes it with the sample", strings.Join(lost, ", ")).
-			with(lines(t.writes(mark))...), nil
+			with(lines(t.Writes(mark))...), nil
 	}
 	return passed("%d children stayed without an owner", len(before)), nil
 }
@@ -86,7 +85,7 @@ func (t *trial) keepsOrphans() (Finding, error) {
 // takenBack are the children that are gone, or have an earlier owner again.
 func (t *trial) takenBack(before map[child]types.UID, owner types.UID) (names []string, err error) {
 	for c, uid := range before {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}

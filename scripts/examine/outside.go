@@ -20,13 +20,13 @@ func (t *trial) writtenOutside() (all []child, err error) {
 	if t.serial() {
 		return nil, nil // no namespace is that of one sample
 	}
-	writes := t.fixture.Ledger.Entries(ledger.Match{Verbs: wire.Writes, After: t.mark, Except: ledger.Housekeeping,
+	writes := t.fixture.Ledger.Entries(ledger.Match{Verbs: wire.Writes, After: t.Start, Except: ledger.Housekeeping,
 		Where: func(e ledger.Entry) bool {
-			return strings.HasPrefix(e.User, t.operator.user.Name) && e.Namespace != t.namespace && e.Committed() &&
+			return strings.HasPrefix(e.User, t.operator.user.Name) && e.Namespace != t.Namespace && e.Committed() &&
 				!t.isLock(e)
 		}})
 	for _, c := range t.childrenOf(writes) {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
@@ -41,7 +41,7 @@ func (t *trial) writtenOutside() (all []child, err error) {
 
 // isNamedIn reports whether an object has the namespace of the trial in its name or content.
 func (t *trial) isNamedIn(u *unstructured.Unstructured) bool {
-	return regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`).MatchString(text(u.Object))
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(t.Namespace) + `\b`).MatchString(text(u.Object))
 }
 
 // leftOutside returns nil when no object outside the namespace is left of the sample.
@@ -67,7 +67,7 @@ func (t *trial) sharesNothing() (Finding, error) {
 	if len(mine) == 0 {
 		return skipped("this sample has no object outside its namespace"), nil
 	}
-	other, err := t.newTrial(t.ctx)
+	other, err := t.newTrial(t.Ctx)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -77,7 +77,7 @@ func (t *trial) sharesNothing() (Finding, error) {
 	}
 	var lost []child
 	for _, c := range mine {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return Finding{}, err
 		}

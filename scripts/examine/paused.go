@@ -20,11 +20,11 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 	if len(t.writesOf(old, 0)) == 0 {
 		old, leader = leader, old
 	}
-	mark, begin, c := t.fixture.Ledger.Mark(), time.Now(), t.restored
-	if err := errors.Join(old.Process().Pause(), t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{})); err != nil {
+	mark, begin, c := t.Mark(), time.Now(), t.restored
+	if err := errors.Join(old.Process().Pause(), t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{})); err != nil {
 		return Finding{}, err
 	}
-	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+	if err := t.Eventually(time.Minute, t.asUndisturbed); err != nil {
 		return failed("1 minute after the leader was paused the other replica has not restored %s: %v", c, err), nil
 	} else if len(t.writesOf(leader, mark)) == 0 {
 		return skipped("%s came back, and the other replica did not write it", c), nil
@@ -32,19 +32,18 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 	if err := t.quiet(time.Second); err != nil && !errors.Is(err, errRestless) {
 		return Finding{}, err
 	}
-	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
+	t.Everywhere(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
 		Match: ledger.Match{Users: []string{leader.user.Name}, Verbs: []string{wire.Watch}}})
-	defer freeze.Release()
-	mark = t.fixture.Ledger.Mark()
-	if err := errors.Join(t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}), old.Process().Resume()); err != nil {
+	mark = t.Mark()
+	if err := errors.Join(t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}), old.Process().Resume()); err != nil {
 		return Finding{}, err
 	}
 	paused, resumed := time.Since(begin), time.Now()
-	if err := fixture.Pause(t.ctx, afterPause); err != nil {
+	if err := fixture.Pause(t.Ctx, afterPause); err != nil {
 		return Finding{}, err
 	}
 	if len(t.writesOf(old, mark)) > 0 {
-		_ = t.eventually(renewTime, func() error {
+		_ = t.Eventually(renewTime, func() error {
 			if !old.ended() {
 				return errors.New("the old leader runs")
 			}
@@ -52,9 +51,9 @@ func (t *trial) pausedLeader(both []*operator) (Finding, error) {
 		})
 	}
 	took := time.Since(resumed)
-	first, again := t.writesOf(old, mark), t.fixture.Ledger.Mark()
-	_ = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}) // it exists only if the old leader has restored it
-	if err := fixture.Pause(t.ctx, afterPause); err != nil {
+	first, again := t.writesOf(old, mark), t.Mark()
+	_ = t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}) // it exists only if the old leader has restored it
+	if err := fixture.Pause(t.Ctx, afterPause); err != nil {
 		return Finding{}, err
 	}
 	later := t.writesOf(old, again)

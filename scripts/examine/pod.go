@@ -160,7 +160,7 @@ func (o *operator) awaitProbes(ctx context.Context) error {
 		if probe.Probe == nil {
 			continue
 		}
-		err := o.clock.eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe.ProbeHandler) })
+		err := o.clock.Eventually(ctx, 20*time.Second, func() error { return o.ask(ctx, probe.ProbeHandler) })
 		if err != nil {
 			return fmt.Errorf("the %s of the container %s in MANIFEST= does not succeed in 20 s: %w", probe.name,
 				container.Name, err)

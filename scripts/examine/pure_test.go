@@ -25,6 +25,7 @@ import (
 
 	"example.com/operator-workshop/scripts/examine/cluster"
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/state"
@@ -507,7 +508,8 @@ func TestChildrenOf(t *testing.T) {
 		r := &run{target: &target{sample: &unstructured.Unstructured{}}}
 		r.target.gvr, r.target.cluster = sample, cluster
 		r.target.sample.SetName("x")
-		if got := joined((&trial{run: r, namespace: "a"}).childrenOf(test.changes)); strings.ReplaceAll(got, ",", "") != test.want {
+		here := &trial{run: r, Trial: &frame.Trial{Namespace: "a"}}
+		if got := joined(here.childrenOf(test.changes)); strings.ReplaceAll(got, ",", "") != test.want {
 			t.Errorf("cluster %v: %q, want %q", cluster, got, test.want)
 		}
 	}

@@ -89,13 +89,13 @@ func (t *trial) await(within time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if len(t.changes(0)) == 0 && len(t.target.Ready) == 0 {
-			return errors.Join(beingRefused(t.writes(0)), errNothing)
+		if len(t.Changes(0)) == 0 && len(t.target.Ready) == 0 {
+			return errors.Join(beingRefused(t.Writes(0)), errNothing)
 		}
 		m := t.metrics()
 		failing := errs.look(t, m) // in each look, so that it knows the pauses between errors when all else is ready
 		if err := isReady(t.target.Ready, u); err != nil {
-			return errors.Join(err, beingRefused(t.writes(0)))
+			return errors.Join(err, beingRefused(t.Writes(0)))
 		}
 		if err := t.converged(); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (t *trial) await(within time.Duration) error {
 		return cmp.Or(failing, t.underWay(&work, m))
 	}
 	ready := func() error {
-		err := t.eventually(within, look)
+		err := t.Eventually(within, look)
 		if err == nil {
 			return nil
 		}

@@ -47,20 +47,20 @@ func replicas(r *run) error {
 func (t *trial) twice(f func(both []*operator) (Finding, error)) (Finding, error) {
 	t.operator.Kill()
 	defer t.operator.Kill() // the next experiment starts it alone
-	second, err := t.newOperator(t.ctx, t.operator.user.Name+"-b", t.operator.flags)
+	second, err := t.newOperator(t.Ctx, t.operator.user.Name+"-b", t.operator.flags)
 	if err != nil {
 		return Finding{}, err
 	}
-	defer t.giveBack(context.WithoutCancel(t.ctx), second)
+	defer t.giveBack(context.WithoutCancel(t.Ctx), second)
 	t.operator.deleteLeases()
-	mark := t.fixture.Ledger.Mark()
+	mark := t.Mark()
 	both := []*operator{t.operator, second}
 	for _, o := range both {
 		if _, err := o.launchReplica(o.elects()...); err != nil {
 			return Finding{}, err
 		}
 	}
-	_ = t.eventually(30*time.Second, func() error {
+	_ = t.Eventually(30*time.Second, func() error {
 		if len(ended(both)) > 0 {
 			return nil // it never starts
 		}
@@ -123,7 +123,7 @@ func (t *trial) notTwice(both []*operator, mark int, err error) Finding {
 
 func (t *trial) writesOf(o *operator, mark int) []ledger.Entry {
 	return t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, Namespace: t.scope(),
-		After: max(mark, t.mark),
+		After: max(mark, t.Start),
 		Verbs: wire.Writes, Except: ledger.Housekeeping})
 }
 
@@ -140,10 +140,10 @@ func (t *trial) withoutLease(both []*operator) (Finding, error) {
 			return Finding{}, err
 		}
 		c := t.restored
-		if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 			return Finding{}, err
 		}
-		_ = t.eventually(5*time.Second, func() error {
+		_ = t.Eventually(5*time.Second, func() error {
 			if len(t.writesOf(other, 0)) == 0 {
 				return errors.New("the other replica has not written")
 			}
@@ -163,7 +163,7 @@ func (t *trial) heldByBoth(both []*operator) (holder string, err error) {
 	held := map[types.NamespacedName]int{}
 	for _, o := range both {
 		own := map[types.NamespacedName]bool{}
-		for _, e := range t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, After: t.mark,
+		for _, e := range t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, After: t.Start,
 			Verbs: wire.Writes, Resources: leases}) {
 			if e.Committed() {
 				own[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = true
@@ -174,7 +174,7 @@ func (t *trial) heldByBoth(both []*operator) (holder string, err error) {
 		}
 	}
 	for name, n := range held {
-		lease, err := t.fixture.Kube.CoordinationV1().Leases(name.Namespace).Get(t.ctx, name.Name, metav1.GetOptions{})
+		lease, err := t.fixture.Kube.CoordinationV1().Leases(name.Namespace).Get(t.Ctx, name.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
@@ -193,7 +193,7 @@ func (t *trial) takeOver(both []*operator) (one, taken Finding, err error) {
 		return one, taken, err
 	}
 	var holder string
-	_ = t.eventually(3*time.Second, func() error { // each replica tries to take the lease about every 2 s
+	_ = t.Eventually(3*time.Second, func() error { // each replica tries to take the lease about every 2 s
 		if holder, err = t.heldByBoth(both); holder == "" && err == nil {
 			return errNothing
 		}
@@ -221,14 +221,14 @@ func (t *trial) takeOver(both []*operator) (one, taken Finding, err error) {
 		t.leftOut("take-overs by the other replica", 1, 1)
 		return one, taken, nil
 	}
-	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	mark, begin := t.Mark(), time.Now()
 	leader.Kill()
 	c := t.restored
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return one, taken, err
 	}
-	err = t.eventually(60*time.Second, func() error {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	err = t.Eventually(60*time.Second, func() error {
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if err == nil && u.GetDeletionTimestamp() != nil {
 			return errors.New("it is being deleted")
 		}

@@ -18,7 +18,9 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/redact"
@@ -47,7 +49,7 @@ type run struct {
 	trials   atomic.Int32
 	live     atomic.Int32 // trials that have not ended
 	nodes    []string     // of the cluster
-	clock    *clock
+	clock    *clock.Clock
 	end      time.Duration // by the clock; optional work after it is left out
 	deadline time.Duration // the same for the current experiment
 
@@ -101,7 +103,7 @@ type run struct {
 
 // newRun makes a run without a fixture.
 func newRun(ctx context.Context, t *target, o Options) *run {
-	return &run{ctx: ctx, target: t, options: o, clock: &clock{}, narrator: &narrator{pass: o.Progress}, fields: map[child][]path{}, report: newReport(t), prefix: "examine-",
+	return &run{ctx: ctx, target: t, options: o, clock: &clock.Clock{}, narrator: &narrator{pass: o.Progress}, fields: map[child][]path{}, report: newReport(t), prefix: "examine-",
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
 		deleted: map[string]bool{}, lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: t.Period.Duration}
 }
@@ -126,7 +128,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	r := newRun(ctx, t, o)
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	go r.clock.run(working)
+	go r.clock.Run(working)
 	t.choosePlace(func(sentence string) {
 		r.report.Notes = append(r.report.Notes, sentence)
 		o.Progress("%s", sentence)
@@ -140,7 +142,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	err = r.inLab(func() error {
 		report = r.report
 		err := r.allOf(chosen)
-		r.report.Took, r.report.Idle = time.Since(begin).Round(time.Second), r.clock.now()
+		r.report.Took, r.report.Idle = time.Since(begin).Round(time.Second), r.clock.Now()
 		r.report.Interrupted = ctx.Err() != nil
 		r.noteLonger(time.Since(begin) - r.report.Idle)
 		return err
@@ -175,7 +177,7 @@ func (r *run) inLab(do func() error) (err error) {
 	}
 	go r.provide(watching)
 	if r.end == 0 {
-		r.end = r.clock.now() + r.target.time()
+		r.end = r.clock.Now() + r.target.time()
 	}
 	if err := r.fixture.AnswerExec(watching); err != nil {
 		return err
@@ -235,7 +237,7 @@ func (r *run) prepare(watching context.Context) error {
 	for _, u := range r.target.needs {
 		r.secrets.Publish(u.GetName())
 	}
-	once := &trial{run: r, ctx: r.ctx, namespace: leaseNamespace}
+	once := &trial{run: r, Trial: &frame.Trial{Ctx: r.ctx, Namespace: leaseNamespace}}
 	for _, u := range r.target.needs { // an operator may need objects outside the sample's namespace at its start
 		mapping, err := r.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
 		if err == nil && (mapping.Scope.Name() == meta.RESTScopeNameRoot || once.isElsewhere(u.GetNamespace())) {
@@ -347,7 +349,7 @@ func (r *run) lastVerdict() Verdict { return r.report.Findings[len(r.report.Find
 var firstLine = outcome.FirstLine
 
 // late reports whether optional work must be left out.
-func (r *run) late() bool { return r.clock.now() > r.deadline }
+func (r *run) late() bool { return r.clock.Now() > r.deadline }
 
 // noteLonger says how much longer a busy machine needed.
 func (r *run) noteLonger(by time.Duration) {

@@ -52,7 +52,7 @@ func (r *run) isGiven(c child) bool {
 // findLost notes the prerequisites of the sample that the operator deleted in a trial, also if it created them again.
 func (t *trial) findLost() {
 	for c, uid := range t.given {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && u.GetUID() != uid {
 			t.deletedMu.Lock()
 			t.deleted[c.String()] = true
@@ -82,7 +82,7 @@ const givenStays = "what the sample was given stays"
 func (t *trial) findLocks() {
 	for _, resource := range []string{"configmaps", "endpoints"} {
 		gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
-		all, err := t.fixture.Dynamic.Resource(gvr).List(t.ctx, metav1.ListOptions{})
+		all, err := t.fixture.Dynamic.Resource(gvr).List(t.Ctx, metav1.ListOptions{})
 		if err != nil {
 			continue
 		}
@@ -106,16 +106,16 @@ func (t *trial) cleanNamespaces(ctx context.Context) {
 	if t.target.cluster { // a namespace takes seconds to disappear
 		patience = 15 * time.Second
 	}
-	for begin, forced := t.clock.now(), false; ctx.Err() == nil && t.nothingLeft() != nil; _ = fixture.Pause(ctx,
+	for begin, forced := t.clock.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; _ = fixture.Pause(ctx,
 		50*time.Millisecond) {
-		if forced = forced || t.clock.now()-begin > patience; !forced {
+		if forced = forced || t.clock.Now()-begin > patience; !forced {
 			continue
 		}
 		for _, c := range t.owns() {
 			_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
 		}
 	}
-	for _, c := range t.childrenOf(created(t.changes(0))) {
+	for _, c := range t.childrenOf(created(t.Changes(0))) {
 		if t.isReached(c.Namespace) { // of a changed sample
 			_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
 		}
@@ -127,7 +127,7 @@ func (t *trial) scope() string {
 	if t.target.cluster || t.hasElsewhere() {
 		return ""
 	}
-	return t.namespace
+	return t.Namespace
 }
 
 // here is the namespace of a child without another one. The children of a cluster-scoped sample each have their own.
@@ -135,7 +135,7 @@ func (t *trial) here() string {
 	if t.target.cluster {
 		return ""
 	}
-	return t.namespace
+	return t.Namespace
 }
 
 // own returns the sample as a child.
@@ -147,7 +147,7 @@ func (r *run) own() child {
 // that a later conflict is the operator's own.
 func (t *trial) settled() error {
 	last, since := map[string]string{}, time.Now()
-	err := t.eventually(5*time.Second, func() error {
+	err := t.Eventually(5*time.Second, func() error {
 		now := map[string]string{}
 		for _, u := range t.target.needs {
 			mapping, err := t.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
@@ -156,10 +156,10 @@ func (t *trial) settled() error {
 			}
 			c := child{GVR: mapping.Resource, Name: u.GetName(), Namespace: t.place(u.GetNamespace()),
 				Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot}
-			if c.Namespace == t.namespace {
+			if c.Namespace == t.Namespace {
 				c.Namespace = "" // the name is the same in each trial
 			}
-			live, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+			live, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}

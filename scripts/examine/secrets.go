@@ -101,7 +101,7 @@ func (t *trial) hashed(value any) string { return t.secrets.Hash([]byte(decodedD
 
 // anywhere is a value in the data of a Secret as it would be in any other namespace: an address has the namespace.
 func (t *trial) anywhere(value any) string {
-	return strings.ReplaceAll(decodedData(value), t.namespace, "NAMESPACE")
+	return strings.ReplaceAll(decodedData(value), t.Namespace, "NAMESPACE")
 }
 
 func decodedData(value any) string {

@@ -74,7 +74,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	mark, begin := t.Mark(), time.Now()
 	after, err := t.patchSpec(v, v.value)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		return passed("refused: %s", firstLine(apiMessage(err))), nil
@@ -94,7 +94,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 			return Finding{}, err
 		}
 	}
-	writes := lines(t.writes(mark))
+	writes := lines(t.Writes(mark))
 	if _, err := t.patchSpec(v, v.was); err != nil && t.target.builtIn && apierrors.IsInvalid(err) {
 		return skipped("the API server lets no client undo the change: %v", err), nil
 	} else if err != nil {
@@ -108,7 +108,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 			return Finding{}, err
 		}
 	}
-	return t.judgeUndone(v, reached, writes, lines(t.writes(mark)))
+	return t.judgeUndone(v, reached, writes, lines(t.Writes(mark)))
 }
 
 // judgeUndone is the finding about a change that reached some places, with some writes, and was undone: all is the writes until
@@ -147,7 +147,7 @@ func (t *trial) notFirstState(err error, mark int, begin time.Time, reached []st
 	var different differenceError
 	switch {
 	case apierrors.IsNotFound(err):
-		return failed("after the change was undone, the state is not the first one: %v", err).with(lines(t.writes(mark))...), nil
+		return failed("after the change was undone, the state is not the first one: %v", err).with(lines(t.Writes(mark))...), nil
 	case !errors.As(err, &different):
 		return Finding{}, err
 	case t.jobsEnded(begin):
@@ -159,7 +159,7 @@ func (t *trial) notFirstState(err error, mark int, begin time.Time, reached []st
 
 // jobsEnded reports whether a Job in the namespace has ended since a time.
 func (t *trial) jobsEnded(since time.Time) bool {
-	jobs, err := t.fixture.Kube.BatchV1().Jobs(t.scope()).List(t.ctx, metav1.ListOptions{})
+	jobs, err := t.fixture.Kube.BatchV1().Jobs(t.scope()).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return false
 	}
@@ -178,7 +178,7 @@ func hasEnded(j batchv1.Job, since time.Time) bool {
 // stay different, such as a hash with the generation: they would be different after each change, for the same cause. So their
 // values count as varying from then on.
 func (t *trial) awaitFirstState(undone variation, most time.Duration) error {
-	err := t.eventually(most, t.asBefore)
+	err := t.Eventually(most, t.asBefore)
 	var different differenceError
 	if !errors.As(err, &different) || !different.onlyAnnotations() {
 		return err
@@ -221,13 +221,13 @@ func (t *trial) differsAnew(v variation) (bool, error) {
 	}
 	other := t
 	if !t.serial() {
-		if other, err = t.newTrial(t.ctx); err != nil {
+		if other, err = t.newTrial(t.Ctx); err != nil {
 			return false, err
 		}
 		defer other.clean()
-	} else if err := t.samples().Delete(t.ctx, changed.GetName(), metav1.DeleteOptions{}); err != nil {
+	} else if err := t.samples().Delete(t.Ctx, changed.GetName(), metav1.DeleteOptions{}); err != nil {
 		return false, err
-	} else if err := t.eventually(20*time.Second, t.nothingLeft); err != nil {
+	} else if err := t.Eventually(20*time.Second, t.nothingLeft); err != nil {
 		return true, nil
 	}
 	if err := other.put(changed); err != nil {
@@ -265,8 +265,8 @@ func (t *trial) leftBehind() (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.eventually(t.patience(), func() error {
-		owned, err := t.owned(t.ctx, owner.GetUID())
+	err = t.Eventually(t.patience(), func() error {
+		owned, err := t.owned(t.Ctx, owner.GetUID())
 		if t.target.builtIn {
 			owned, err = t.made()
 		}
@@ -295,7 +295,7 @@ func (t *trial) patchSpec(v variation, value any) (*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
-	return t.samples().Patch(t.ctx, t.target.sample.GetName(), types.MergePatchType, patch,
+	return t.samples().Patch(t.Ctx, t.target.sample.GetName(), types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: somebody})
 }
 
@@ -312,7 +312,7 @@ func (t *trial) warnings() (map[string]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := t.fixture.Kube.CoreV1().Events(u.GetNamespace()).List(t.ctx, metav1.ListOptions{})
+	events, err := t.fixture.Kube.CoreV1().Events(u.GetNamespace()).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +340,7 @@ func (t *trial) newWarning(before map[string]int32) (message string, err error) 
 // reached are the places outside its own part of the sample that a change reached, or the warning that refuses the change. The first
 // state comes from this trial, so that it also shows a port that the cluster chose before.
 func (t *trial) reached(v variation, first state.State, warnings map[string]int32) (places []string, err error) {
-	err = t.eventually(t.untilResync(t.patience(), time.Minute), func() error {
+	err = t.Eventually(t.untilResync(t.patience(), time.Minute), func() error {
 		places = nil
 		now, err := t.observeWithout(restless)
 		if apierrors.IsNotFound(err) {
@@ -389,7 +389,7 @@ func (t *trial) followed(first, changed state.State) (places []string, err error
 		return nil, nil
 	}
 	var back []string
-	err = t.eventually(t.patience(), func() error {
+	err = t.Eventually(t.patience(), func() error {
 		now, err := t.observeWithout(restless)
 		if err != nil {
 			return err

@@ -44,7 +44,7 @@ func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 	all, uids := state.State{}, []string{}
 	own := t.own()
 	for _, c := range append(slices.Clone(t.children), own) {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 			return isMasked(strings.TrimPrefix(path, c.String()), masked)
 		})
 	}
-	names := strings.NewReplacer(append(uids, t.namespace, "NAMESPACE")...)
+	names := strings.NewReplacer(append(uids, t.Namespace, "NAMESPACE")...)
 	for path, value := range all {
 		if all[path] = names.Replace(value); slices.Contains(t.nodes, value) {
 			all[path] = "NODE" // the scheduler chooses it

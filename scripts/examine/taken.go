@@ -69,7 +69,7 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 	if err != nil {
 		return skipped("the lab cannot create such an object: %v", err), nil
 	}
-	mark := t.fixture.Ledger.Mark()
+	mark := t.Mark()
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
@@ -78,13 +78,13 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 		return Finding{}, err
 	}
 	reported, where := t.reported(func() (bool, string) { return t.reportsProblem("already") })
-	now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
-	switch touched := t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes,
+	now, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
+	switch touched := t.fixture.Ledger.Entries(t.Mine(mark), ledger.Changes,
 		ledger.Match{Resources: []string{ledgerName(c)}, Name: c.Name}); {
 	case err != nil && !apierrors.IsNotFound(err):
 		return Finding{}, err
 	case err != nil || now.GetUID() != uid:
-		return deletedBy(t.fixture.Ledger.Entries(t.mine(mark), ledger.Changes, ledger.Match{
+		return deletedBy(t.fixture.Ledger.Entries(t.Mine(mark), ledger.Changes, ledger.Match{
 			Resources: []string{ledgerName(c)}}), c.Name), nil
 	case len(touched) > 0:
 		return failed("the operator changed it; its owner references are now %s", text(now.GetOwnerReferences())).
@@ -96,8 +96,8 @@ func (t *trial) taken(c child, owned bool) (Finding, error) {
 		return w.judge("it stayed", "the sample is ready with "+strings.Join(instead, ", ")+" instead", true, t.missing(c)), nil
 	}
 	remove()
-	begin, mark := time.Now(), t.fixture.Ledger.Mark()
-	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+	begin, mark := time.Now(), t.Mark()
+	if err := t.Eventually(time.Minute, t.asUndisturbed); err != nil {
 		return t.notRecovered("1 minute after its name was free", mark, err), nil
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after its name was free", time.Since(begin).Seconds())
@@ -146,10 +146,10 @@ func deletedBy(changes []ledger.Entry, name string) Finding {
 // The function remove deletes the objects that takeName has created.
 func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err error) {
 	const owner = "examine-owner"
-	namespace := cmp.Or(c.Namespace, t.namespace)
+	namespace := cmp.Or(c.Namespace, t.Namespace)
 	owners := t.fixture.Kube.CoreV1().ConfigMaps(namespace)
 	remove = func() {
-		ctx := context.WithoutCancel(t.ctx)
+		ctx := context.WithoutCancel(t.Ctx)
 		_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		_ = owners.Delete(ctx, owner, metav1.DeleteOptions{})
 	}
@@ -168,14 +168,14 @@ func (t *trial) takeName(c child, owned bool) (uid types.UID, remove func(), err
 		u.SetLabels(nil)
 	}
 	if owned {
-		o, err := owners.Create(t.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: owner}}, metav1.CreateOptions{FieldManager: somebody})
+		o, err := owners.Create(t.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: owner}}, metav1.CreateOptions{FieldManager: somebody})
 		if err != nil {
 			return uid, remove, err
 		}
 		u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(o,
 			corev1.SchemeGroupVersion.WithKind("ConfigMap"))})
 	}
-	u, err = t.at(c).Create(t.ctx, u, metav1.CreateOptions{FieldManager: somebody})
+	u, err = t.at(c).Create(t.Ctx, u, metav1.CreateOptions{FieldManager: somebody})
 	if err != nil {
 		return uid, remove, errors.New(apiMessage(err))
 	}

@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/wire"
 )
@@ -27,11 +29,9 @@ const somebody = "examine"
 // A trial is a sample in a namespace, from its creation to its removal.
 type trial struct {
 	*run
-	ctx       context.Context
-	namespace string
-	began     time.Time
-	until     time.Duration // by the clock
-	mark      int           // of the ledger, at the beginning
+	*frame.Trial
+	began time.Time
+	until time.Duration // by the clock
 	// errorsBefore is how many reconciles had ended in an error at the beginning.
 	errorsBefore int
 	given        map[child]types.UID // prerequisites of the sample
@@ -40,7 +40,7 @@ type trial struct {
 // try runs f in a trial, with a running operator.
 func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error) {
 	err = r.inTrial(func(t *trial) error {
-		if err := r.ensureRunning(t.ctx); err != nil {
+		if err := r.ensureRunning(t.Ctx); err != nil {
 			return err
 		}
 		finding, err = f(t)
@@ -59,7 +59,7 @@ func (r *run) ensureRunning(ctx context.Context) error {
 
 // inTrial runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
 func (r *run) inTrial(f func(t *trial) error) error {
-	ctx, cancel := r.clock.within(r.ctx, trialTime, errOver)
+	ctx, cancel := r.clock.Within(r.ctx, trialTime, errOver)
 	defer cancel()
 	t, err := r.newTrial(ctx)
 	if err != nil {
@@ -82,15 +82,16 @@ var errOver = errors.New("the time was over")
 func inTime(ctx context.Context, err error) error { return errors.Join(context.Cause(ctx), err) }
 
 func (r *run) newTrial(ctx context.Context) (*trial, error) {
-	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now(), until: r.clock.now() + trialTime,
-		given: map[child]types.UID{}}
-	if t.namespace == "" {
-		t.namespace = fmt.Sprintf("%s%d", r.prefix, r.trials.Add(1))
+	t := &trial{run: r, began: time.Now(), until: r.clock.Now() + trialTime, given: map[child]types.UID{}}
+	t.Trial = &frame.Trial{Fixture: r.fixture, Clock: r.clock, Ctx: ctx, Namespace: r.target.Namespace,
+		User: r.operator.user.Name, About: t.isAbout}
+	if t.Namespace == "" {
+		t.Namespace = fmt.Sprintf("%s%d", r.prefix, r.trials.Add(1))
 	}
-	if err := r.fixture.Namespace(ctx, t.namespace); err != nil {
+	if err := r.fixture.Namespace(ctx, t.Namespace); err != nil {
 		return nil, err
 	}
-	t.mark = max(r.fixture.Ledger.Mark(), 1)
+	t.Start = max(r.fixture.Ledger.Mark(), 1)
 	t.errorsBefore = r.operator.metrics(ctx).errors
 	for _, u := range r.target.needs {
 		if err := t.put(u); err != nil {
@@ -123,7 +124,7 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		u.SetNamespace(t.place(u.GetNamespace()))
 	}
-	_, err = t.fixture.Dynamic.Resource(mapping.Resource).Namespace(u.GetNamespace()).Create(t.ctx, u,
+	_, err = t.fixture.Dynamic.Resource(mapping.Resource).Namespace(u.GetNamespace()).Create(t.Ctx, u,
 		metav1.CreateOptions{FieldManager: somebody})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -136,7 +137,7 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 func (t *trial) place(given string) string {
 	switch {
 	case !t.isElsewhere(given):
-		return t.namespace
+		return t.Namespace
 	case given == "$NAMESPACE":
 		return t.target.home()
 	}
@@ -155,29 +156,30 @@ func (t *trial) isElsewhere(given string) bool {
 func (t *trial) clean() {
 	defer t.live.Add(-1)
 	if t.run.ctx.Err() != nil {
+		t.End(t.run.ctx)
 		return
 	}
-	ctx, cancel := t.clock.within(context.WithoutCancel(t.ctx), 30*time.Second, errLate)
+	ctx, cancel := t.clock.Within(context.WithoutCancel(t.Ctx), 30*time.Second, clock.ErrLate)
 	defer cancel()
+	t.End(ctx)
 	name := t.target.sample.GetName()
 	_ = t.samples().Delete(ctx, name, metav1.DeleteOptions{})
-	for begin := t.clock.now(); ctx.Err() == nil; _ = fixture.Pause(ctx, 50*time.Millisecond) {
+	for begin := t.clock.Now(); ctx.Err() == nil; _ = fixture.Pause(ctx, 50*time.Millisecond) {
 		u, err := t.samples().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			break
 		}
-		if took := t.clock.now() - begin; took > 10*time.Second || !t.target.cluster && took > 4*time.Second {
+		if took := t.clock.Now() - begin; took > 10*time.Second || !t.target.cluster && took > 4*time.Second {
 			u.SetFinalizers(nil)
 			_, _ = t.samples().Update(ctx, u, metav1.UpdateOptions{})
 		}
 	}
 	if t.target.cluster || t.hasElsewhere() {
-		late := *t
-		late.ctx = ctx
-		late.cleanNamespaces(ctx)
+		t.Trial = t.During(ctx)
+		t.cleanNamespaces(ctx)
 	}
 	if t.target.Namespace == "" {
-		_ = t.fixture.Kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{})
+		_ = t.fixture.Kube.CoreV1().Namespaces().Delete(ctx, t.Namespace, metav1.DeleteOptions{})
 		return
 	}
 	for _, c := range t.children {
@@ -188,14 +190,14 @@ func (t *trial) clean() {
 func (t *trial) samples() dynamic.ResourceInterface { return t.at(t.own()) }
 
 func (t *trial) sample() (*unstructured.Unstructured, error) {
-	return t.samples().Get(t.ctx, t.target.sample.GetName(), metav1.GetOptions{})
+	return t.samples().Get(t.Ctx, t.target.sample.GetName(), metav1.GetOptions{})
 }
 
 func (t *trial) at(c child) dynamic.ResourceInterface {
 	if c.Cluster {
 		return t.fixture.Dynamic.Resource(c.GVR)
 	}
-	return t.fixture.Dynamic.Resource(c.GVR).Namespace(cmp.Or(c.Namespace, t.namespace))
+	return t.fixture.Dynamic.Resource(c.GVR).Namespace(cmp.Or(c.Namespace, t.Namespace))
 }
 
 // create creates the sample.
@@ -209,9 +211,9 @@ func (t *trial) create() error {
 // putAdmitted creates an object about which the API server may ask the operator. A restarted operator may need some
 // seconds until its webhooks answer.
 func (t *trial) putAdmitted(u *unstructured.Unstructured) (err error) {
-	_ = t.eventually(15*time.Second, func() error {
+	_ = t.Eventually(15*time.Second, func() error {
 		if err = t.put(u); isCallError(err) {
-			_ = t.operator.findWebhooks(t.ctx) // it may have created the configuration meanwhile
+			_ = t.operator.findWebhooks(t.Ctx) // it may have created the configuration meanwhile
 			return err
 		}
 		return nil
@@ -242,7 +244,7 @@ func (t *trial) rest() error {
 	if err := t.serve(); err != nil {
 		return err
 	}
-	_ = t.eventually(20*time.Second, t.noRemains) // an operator may keep a namespace forever
+	_ = t.Eventually(20*time.Second, t.noRemains) // an operator may keep a namespace forever
 	if err := t.quiet(restFor); err != nil && !errors.Is(err, errRestless) {
 		return err
 	}
@@ -251,7 +253,7 @@ func (t *trial) rest() error {
 
 // noRemains returns nil when no namespace is being deleted.
 func (t *trial) noRemains() error {
-	all, err := t.fixture.Kube.CoreV1().Namespaces().List(t.ctx, metav1.ListOptions{})
+	all, err := t.fixture.Kube.CoreV1().Namespaces().List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -269,22 +271,19 @@ func (t *trial) idle() error {
 	if err := t.serve(); err != nil {
 		return err
 	}
-	ctx, cancel := t.clock.within(t.ctx, 4*time.Second, errLate)
+	ctx, cancel := t.clock.Within(t.Ctx, 4*time.Second, clock.ErrLate)
 	defer cancel()
-	match := t.mine(0, append(slices.Clone(wire.Writes), wire.Get, wire.List)...)
-	if err := t.fixture.Ledger.AwaitQuiet(ctx, time.Second, match); err != nil && t.ctx.Err() != nil {
+	match := t.Mine(0, append(slices.Clone(wire.Writes), wire.Get, wire.List)...)
+	if err := t.fixture.Ledger.AwaitQuiet(ctx, time.Second, match); err != nil && t.Ctx.Err() != nil {
 		return err
 	}
 	return nil
 }
 
-// mine matches the operator's requests in the namespace after a mark, without leases and events.
-func (t *trial) mine(after int, verbs ...string) ledger.Match {
-	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
-		Where: func(e ledger.Entry) bool {
-			return strings.HasPrefix(e.User, t.operator.user.Name) && !t.isLock(e) && (t.target.cluster ||
-				e.Namespace == t.namespace || t.isReached(e.Namespace) || t.ofChild(e))
-		}}
+// isAbout reports whether a request of the operator is about the trial: it uses no lock of a leader election, and is in
+// the namespace, or about a child elsewhere.
+func (t *trial) isAbout(e ledger.Entry) bool {
+	return !t.isLock(e) && (t.target.cluster || e.Namespace == t.Namespace || t.isReached(e.Namespace) || t.ofChild(e))
 }
 
 // ofChild reports whether a request is about a child outside the namespace.
@@ -292,16 +291,6 @@ func (t *trial) ofChild(e ledger.Entry) bool {
 	return e.Namespace == "" && slices.ContainsFunc(t.children, func(c child) bool {
 		return c.Cluster && c.GVR.Resource == e.Resource && c.Name == e.Name
 	})
-}
-
-// writes are the operator's writes after a mark, including refused ones.
-func (t *trial) writes(after int) []ledger.Entry {
-	return t.fixture.Ledger.Entries(t.mine(after, wire.Writes...))
-}
-
-// changes are the writes that changed something.
-func (t *trial) changes(after int) []ledger.Entry {
-	return t.fixture.Ledger.Entries(t.mine(after), ledger.Changes)
 }
 
 // quiet waits until the operator has written nothing for a time.
@@ -315,10 +304,10 @@ func (t *trial) quiet(window time.Duration) error {
 
 // quietWithin waits until the operator has written nothing for a time, no longer than limit.
 func (t *trial) quietWithin(limit, window time.Duration) error {
-	ctx, cancel := t.clock.within(t.ctx, limit, errLate)
+	ctx, cancel := t.clock.Within(t.Ctx, limit, clock.ErrLate)
 	defer cancel()
-	if err := t.fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {
-		if t.ctx.Err() != nil {
+	if err := t.fixture.Ledger.AwaitQuiet(ctx, window, t.Mine(0, wire.Writes...)); err != nil {
+		if t.Ctx.Err() != nil {
 			return err
 		}
 		return errRestless
@@ -327,8 +316,3 @@ func (t *trial) quietWithin(limit, window time.Duration) error {
 }
 
 var errRestless = errors.New("the operator does not stop writing")
-
-// eventually returns nil when observe returns nil within the time, and before the time of the trial is over.
-func (t *trial) eventually(within time.Duration, observe func() error) error {
-	return t.clock.eventually(t.ctx, within, observe)
-}

@@ -71,7 +71,7 @@ func (t *trial) metrics() metrics {
 	if t.live.Load() > 1 {
 		return metrics{}
 	}
-	return t.operator.metrics(t.ctx)
+	return t.operator.metrics(t.Ctx)
 }
 
 // An underWayError says that a reconcile does not end.
@@ -132,14 +132,14 @@ func (t *trial) underWay(r *reconciling, m metrics) error {
 // addresses are the names of the pods and the Services in the trial's namespace, by IP.
 func (t *trial) addresses() (map[string]string, error) {
 	names := map[string]string{}
-	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
+	pods, err := t.fixture.Kube.CoreV1().Pods(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range pods.Items {
 		names[p.Status.PodIP] = "the pod " + p.Name
 	}
-	services, err := t.fixture.Kube.CoreV1().Services(t.namespace).List(t.ctx, metav1.ListOptions{})
+	services, err := t.fixture.Kube.CoreV1().Services(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (t *trial) orAsksPods(err error) error {
 			return fmt.Errorf("%w; %w", err, podError{name, found[0]})
 		}
 	}
-	lookUp := regexp.MustCompile(`\blookup ([a-z0-9.-]+\.` + regexp.QuoteMeta(t.namespace) + `)\b`)
+	lookUp := regexp.MustCompile(`\blookup ([a-z0-9.-]+\.` + regexp.QuoteMeta(t.Namespace) + `)\b`)
 	if m := lookUp.FindStringSubmatch(t.operator.Process().Output()); m != nil {
 		return fmt.Errorf("%w; %w", err, podError{"the Service " + m[1], m[0]})
 	}

@@ -77,7 +77,7 @@ func (r *run) undisturbed() error {
 func (t *trial) restarted() error {
 	for n := 1; ; n++ {
 		t.operator.Kill()
-		err := t.operator.start(t.ctx)
+		err := t.operator.start(t.Ctx)
 		if err == nil {
 			err = t.await(40 * time.Second)
 		}
@@ -97,11 +97,11 @@ func (t *trial) restarted() error {
 
 // learn creates the sample, waits until it is ready, and records the operator's writes and children.
 func (t *trial) learn() error {
-	begin := t.clock.now()
+	begin := t.clock.Now()
 	if err := t.serve(); err != nil {
 		return errors.Join(err, t.sight())
 	}
-	t.run.slowest = max(t.slowest, t.clock.now()-begin)
+	t.run.slowest = max(t.slowest, t.clock.Now()-begin)
 	t.findPause()
 	if len(t.keys) == 0 && !t.specified {
 		if err := t.finished(); err != nil {
@@ -109,7 +109,7 @@ func (t *trial) learn() error {
 		}
 	}
 	t.findLocks()
-	t.run.writesStatus = t.writesStatus || slices.ContainsFunc(t.changes(0), func(e ledger.Entry) bool {
+	t.run.writesStatus = t.writesStatus || slices.ContainsFunc(t.Changes(0), func(e ledger.Entry) bool {
 		return e.FullResource() == t.target.what()+"/status" && e.Name == t.target.sample.GetName()
 	})
 	if t.children == nil {
@@ -134,7 +134,7 @@ func (t *trial) learn() error {
 			return err
 		}
 	}
-	t.keys = append(t.keys, sequence.KeysOf(t.changes(0)))
+	t.keys = append(t.keys, sequence.KeysOf(t.Changes(0)))
 	s, err := t.observe()
 	if err != nil {
 		return fmt.Errorf("the names of its children differ from run to run, and they are found by their names: %w", err)
@@ -154,12 +154,12 @@ func (t *trial) finished() error {
 	if err != nil {
 		return err
 	}
-	mark, begin, window := t.fixture.Ledger.Mark(), time.Now(), 12*time.Second
+	mark, begin, window := t.Mark(), time.Now(), 12*time.Second
 	if len(children) == 0 {
 		window *= 2 // more than two intervals of 10 s
 	}
-	err = t.eventually(window, func() error {
-		for _, e := range t.changes(mark) {
+	err = t.Eventually(window, func() error {
+		for _, e := range t.Changes(mark) {
 			if e.Creates() && slices.Contains(e.Served, http.StatusCreated) {
 				return nil
 			}
@@ -188,7 +188,7 @@ func (t *trial) findPause() {
 		return
 	}
 	last := t.began
-	for _, e := range t.fixture.Ledger.Entries(t.mine(0)) {
+	for _, e := range t.fixture.Ledger.Entries(t.Mine(0)) {
 		if pause := e.Start.Sub(last); pause > max(longPause, t.period) {
 			t.run.period = pause.Round(time.Second)
 		}
@@ -201,7 +201,7 @@ const longPause = 5 * time.Second
 
 // sight describes the operator's activity, for the message about a sample that never gets ready.
 func (t *trial) sight() error {
-	writes := t.writes(0)
+	writes := t.Writes(0)
 	if len(writes) == 0 {
 		return errors.New("it sent no write at all for the sample")
 	}

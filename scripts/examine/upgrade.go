@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 )
@@ -37,11 +38,11 @@ func upgrade(r *run) error {
 		if err != nil {
 			return Finding{}, err
 		}
-		mark := t.fixture.Ledger.Mark()
+		mark := t.Mark()
 		if err := t.runProgram(t.target.Program); err != nil {
 			return Finding{}, err
 		}
-		if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
+		if err := fixture.Pause(t.Ctx, 2*time.Second); err != nil {
 			return Finding{}, err
 		}
 		if err := t.await(40 * time.Second); err != nil {
@@ -54,7 +55,7 @@ func upgrade(r *run) error {
 		if err := t.asUndisturbed(); err != nil {
 			return Finding{}, err
 		}
-		writes := t.writes(mark)
+		writes := t.Writes(mark)
 		var rolled []string
 		for _, c := range t.children {
 			if name := c.String(); before[name] != after[name] {
@@ -74,14 +75,14 @@ func upgrade(r *run) error {
 func (t *trial) runProgram(path string) error {
 	t.operator.Kill()
 	t.operator.program = path
-	return t.operator.start(t.ctx)
+	return t.operator.start(t.Ctx)
 }
 
 // podTemplates are the pod templates of the children, by child, as text.
 func (t *trial) podTemplates() (map[string]string, error) {
 	all := map[string]string{}
 	for _, c := range t.children {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		u, err := t.at(c).Get(t.Ctx, c.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -108,8 +109,8 @@ func many(r *run) error {
 	}
 	var cost Finding
 	err := r.check(fmt.Sprintf("%d samples are served", copies), func(t *trial) (Finding, error) {
-		mark, begin := t.fixture.Ledger.Mark(), time.Now()
-		unchanged := t.clock.unchanged()
+		mark, begin := t.Mark(), time.Now()
+		unchanged := t.clock.Unchanged()
 		defer t.removeCopies()
 		for n := range copies {
 			one := t.target.sample.DeepCopy()
@@ -121,14 +122,14 @@ func many(r *run) error {
 		}
 		last := copyName(t.target.sample, copies-1)
 		var err error
-		isIdle := t.eventually(t.until-t.clock.now()-afterServed-10*time.Second, func() error {
-			if last, err = t.notServed(mark, last); err == nil || t.isIdle(unchanged(len(t.writes(mark)))) {
+		isIdle := t.Eventually(t.until-t.clock.Now()-afterServed-10*time.Second, func() error {
+			if last, err = t.notServed(mark, last); err == nil || t.isIdle(unchanged(len(t.Writes(mark)))) {
 				return nil
 			}
 			return err
 		}) == nil
 		took := time.Since(begin)
-		if refused := beingRefused(t.writes(mark)); err != nil && refused != nil {
+		if refused := beingRefused(t.Writes(mark)); err != nil && refused != nil {
 			return skipped("copies of the sample cannot be served at the same time: %v", refused), nil
 		}
 		if full := t.podsWithoutNode(); err != nil && full != "" {
@@ -164,12 +165,12 @@ func (t *trial) isIdle(withoutWrite time.Duration) bool {
 // costOfEach compares the cost of each copy, since a mark, with the cost of one sample.
 func (t *trial) costOfEach(mark int) Finding {
 	if err := t.quietWithin(afterServed, 2*time.Second); err != nil {
-		return failed("in the 30 s after all were served, %v", err).with(lines(t.writes(mark))...)
+		return failed("in the 30 s after all were served, %v", err).with(lines(t.Writes(mark))...)
 	}
-	each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
+	each, alone := float64(len(t.Writes(mark)))/copies, float64(len(t.keys[0]))
 	resident, _ := fixture.RSS(t.operator.Process().PID()) // 0 when it is unknown
 	words := fmt.Sprintf("%.1f requests each, of them %.1f writes, and %.0f writes for a single sample; the process uses "+
-		"%d MiB", float64(t.fixture.Ledger.Count(t.mine(mark)))/copies, each, alone, resident>>20)
+		"%d MiB", float64(t.fixture.Ledger.Count(t.Mine(mark)))/copies, each, alone, resident>>20)
 	if each > 2*alone+1 {
 		return failed("each of many samples costs more than a single sample: %s", words)
 	}
@@ -178,7 +179,7 @@ func (t *trial) costOfEach(mark int) Finding {
 
 // podsWithoutNode is the reason of the scheduler why a pod gets no node; empty when each pod has one.
 func (t *trial) podsWithoutNode() string {
-	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
+	pods, err := t.fixture.Kube.CoreV1().Pods(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return ""
 	}
@@ -233,7 +234,7 @@ func (t *trial) renamed(value any, sampleCopy string) any {
 		}
 	case string:
 		for _, c := range t.owns() {
-			in := cmp.Or(c.Namespace, t.namespace) + "/"
+			in := cmp.Or(c.Namespace, t.Namespace) + "/"
 			if strings.TrimPrefix(v, in) == c.Name {
 				return strings.TrimSuffix(v, c.Name) + t.nameFor(c, sampleCopy)
 			}
@@ -248,7 +249,7 @@ func (t *trial) copied() ([]unstructured.Unstructured, error) {
 	for n := range copies {
 		names = append(names, copyName(t.target.sample, n))
 	}
-	list, err := t.samples().List(t.ctx, metav1.ListOptions{})
+	list, err := t.samples().List(t.Ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +267,7 @@ func (t *trial) notServed(mark int, before string) (string, error) {
 		return before, err
 	}
 	changed := map[string]bool{}
-	for _, e := range t.changes(mark) {
+	for _, e := range t.Changes(mark) {
 		changed[e.Name] = true
 	}
 	var waiting []string
@@ -280,7 +281,7 @@ func (t *trial) notServed(mark int, before string) (string, error) {
 		}
 	}
 	if len(waiting) == 0 {
-		return before, t.missingOf(t.writes(mark))
+		return before, t.missingOf(t.Writes(mark))
 	}
 	return waiting[0], fmt.Errorf("%d of %d are not served, such as %s", len(waiting), copies, waiting[0])
 }
@@ -313,14 +314,13 @@ func (t *trial) removeCopies() {
 	if t.target.Namespace == "" && !t.target.cluster {
 		return
 	}
-	one := *t
-	ctx, cancel := t.clock.within(context.WithoutCancel(t.ctx), 20*time.Second, errLate)
+	ctx, cancel := t.clock.Within(context.WithoutCancel(t.Ctx), 20*time.Second, clock.ErrLate)
 	defer cancel()
-	one.ctx = ctx
+	one := &trial{run: t.run, Trial: t.During(ctx)}
 	for n := range copies {
 		_ = t.samples().Delete(ctx, copyName(t.target.sample, n), metav1.DeleteOptions{})
 	}
-	_ = one.eventually(20*time.Second, func() error {
+	_ = one.Eventually(20*time.Second, func() error {
 		all, err := one.copied()
 		if err == nil && len(all) > 0 {
 			err = fmt.Errorf("%d copies are left", len(all))

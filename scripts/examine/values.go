@@ -52,7 +52,7 @@ func extremeValues(r *run) error {
 			if err != nil {
 				return Finding{}, err
 			}
-			if _, err = t.samples().Patch(t.ctx, t.target.sample.GetName(), types.MergePatchType, patch,
+			if _, err = t.samples().Patch(t.Ctx, t.target.sample.GetName(), types.MergePatchType, patch,
 				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); !isClientError(err) {
 				allowed = append(allowed, v)
 			}
@@ -117,24 +117,20 @@ func (t *trial) survives(v variation) (Finding, error) {
 	places := map[string]bool{}
 	for _, c := range t.children {
 		if !c.Cluster {
-			places[cmp.Or(c.Namespace, t.namespace)] = true
+			places[cmp.Or(c.Namespace, t.Namespace)] = true
 		}
 	}
 	for place := range places {
-		lift, err := t.fixture.Limit(t.ctx, place, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("30")})
-		if err != nil {
+		if _, err := t.Limit(place, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("30")}); err != nil {
 			return Finding{}, err
 		}
-		defer func() { _ = lift(t.run.ctx) }()
 	}
 	if v.value == huge {
-		lift, err := t.fixture.LimitStatefulSets(t.ctx, t.namespace)
-		if err != nil {
+		if err := t.LimitStatefulSets(); err != nil {
 			return Finding{}, err
 		}
-		defer func() { _ = lift(t.run.ctx) }()
 	}
-	mark := t.fixture.Ledger.Mark()
+	mark := t.Mark()
 	if _, err := t.patchSpec(v, v.value); err != nil {
 		return t.refusedChange(err)
 	}
@@ -147,7 +143,7 @@ func (t *trial) survives(v variation) (Finding, error) {
 	}
 	how := "the API server accepted all its writes"
 	var refused refusedError
-	if errors.As(beingRefused(t.writes(mark)), &refused) {
+	if errors.As(beingRefused(t.Writes(mark)), &refused) {
 		message := cmp.Or(refused.last.Message, http.StatusText(refused.last.Code))
 		reported, where := t.reported(func() (bool, string) { return t.reportsProblem(message) })
 		if !reported {
@@ -158,7 +154,7 @@ func (t *trial) survives(v variation) (Finding, error) {
 	if _, err := t.patchSpec(v, v.was); err != nil {
 		return failed("undoing the change is refused: %v", err), nil
 	}
-	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	begin, mark := time.Now(), t.Mark()
 	if err := t.awaitFirstState(v, 40*time.Second); err != nil {
 		return t.notRecovered("40 s after the value was undone", mark, err), nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/proxy"
@@ -34,17 +35,15 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	if f, err := t.serveRestored(); err != nil || f.Verdict == Skipped {
 		return f, err
 	}
-	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
-		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}}})
-	defer freeze.Release()
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	freeze := t.Everywhere(proxy.Rule{Name: "freeze", Do: proxy.Freeze(), Match: ledger.Match{Verbs: []string{wire.Watch}}})
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	if err := fixture.Pause(t.ctx, time.Second); err != nil {
+	if err := fixture.Pause(t.Ctx, time.Second); err != nil {
 		return Finding{}, err
 	}
 	freeze.Remove()
-	mark := t.fixture.Ledger.Mark()
+	mark := t.Mark()
 	for _, s := range t.fixture.Proxy.Streams(ledger.Match{Users: []string{t.operator.user.Name}}) {
 		if err := w.end(s); err != nil {
 			s.Cut()
@@ -52,11 +51,11 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	}
 	freeze.Release()
 	begin := time.Now()
-	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
-		return failed("%s was deleted meanwhile, and 40 s later: %v", c, err).with(lines(t.writes(mark))...), nil
+	if err := t.Eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return failed("%s was deleted meanwhile, and 40 s later: %v", c, err).with(lines(t.Writes(mark))...), nil
 	}
 	f := passed("%s was deleted meanwhile, and was back %.1f s later, with %d writes", c, time.Since(begin).Seconds(),
-		len(t.writes(mark)))
+		len(t.Writes(mark)))
 	return t.worksAgain(f, t.watchesBack())
 }
 
@@ -68,13 +67,13 @@ func (t *trial) worksAgain(recovered Finding, err error) (Finding, error) {
 	if err != nil || t.unrestored || c.Name == "" {
 		return recovered, err
 	}
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
 	begin := time.Now()
-	if err := t.eventually(t.patience(), t.asUndisturbed); err != nil && !t.awaitPeriod(begin, t.asUndisturbed) {
+	if err := t.Eventually(t.patience(), t.asUndisturbed); err != nil && !t.awaitPeriod(begin, t.asUndisturbed) {
 		return failed("%s; after that, %s was deleted, and is not back %.0f s later: %v", recovered.What, c,
-			time.Since(begin).Seconds(), err).with(lines(t.writes(0))...), nil
+			time.Since(begin).Seconds(), err).with(lines(t.Writes(0))...), nil
 	}
 	recovered.What += fmt.Sprintf("; after that, %s was deleted, and was back %.1f s later", c, time.Since(begin).Seconds())
 	return recovered, nil
@@ -115,11 +114,11 @@ func (t *trial) comesBack(c child) (bool, error) {
 	if err := t.serve(); err != nil {
 		return false, err
 	}
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return false, err
 	}
 	begin := time.Now()
-	return t.eventually(t.patience(), t.asUndisturbed) == nil || t.awaitPeriod(begin, t.asUndisturbed), nil
+	return t.Eventually(t.patience(), t.asUndisturbed) == nil || t.awaitPeriod(begin, t.asUndisturbed), nil
 }
 
 // serveRestored serves the sample, and is skipped for an operator that restores no deleted child undisturbed.
@@ -133,11 +132,11 @@ func (t *trial) serveRestored() (Finding, error) {
 // watchesBack waits until the operator has begun its watches again. An operator begins each watch after a short random
 // pause.
 func (t *trial) watchesBack() error {
-	ctx, cancel := t.clock.within(t.ctx, 10*time.Second, errLate)
+	ctx, cancel := t.clock.Within(t.Ctx, 10*time.Second, clock.ErrLate)
 	defer cancel()
 	_ = t.fixture.Ledger.AwaitQuiet(ctx, 2*time.Second, ledger.Match{Users: []string{t.operator.user.Name},
 		Verbs: []string{wire.List, wire.Watch}})
-	return t.ctx.Err()
+	return t.Ctx.Err()
 }
 
 // watchesFrozen creates the sample while the operator receives no events about its children: the connections stay
@@ -147,22 +146,21 @@ func (t *trial) watchesFrozen() (Finding, error) {
 	for _, c := range t.children {
 		kinds = append(kinds, ledgerName(c))
 	}
-	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
-		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}, Resources: kinds}})
-	defer freeze.Release()
+	freeze := t.Everywhere(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
+		Match: ledger.Match{Verbs: []string{wire.Watch}, Resources: kinds}})
 	if freeze.Fired() == 0 {
 		return skipped("it watches none of its children"), nil
 	}
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
-	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	w, err := t.watch(time.Now(), t.Mark())
 	if err != nil {
 		return Finding{}, err
 	}
 	freeze.Release()
 	begin := time.Now()
-	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+	if err := t.Eventually(40*time.Second, t.asUndisturbed); err != nil {
 		return Finding{}, err
 	}
 	if w.hot() {
@@ -182,8 +180,8 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
 		return Finding{}, err
 	}
-	paused := fixture.Pause(t.ctx, 3*time.Second)
-	if err := t.fixture.Repair(t.ctx); err != nil {
+	paused := fixture.Pause(t.Ctx, 3*time.Second)
+	if err := t.fixture.Repair(t.Ctx); err != nil {
 		return Finding{}, fmt.Errorf("%w: %w", errBroken, err)
 	} else if paused != nil {
 		return Finding{}, paused
@@ -191,14 +189,14 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	begin := time.Now()
 	survived := t.operator.Running()
 	if !survived { // the operator may end: Kubernetes starts it again
-		if err := t.operator.start(t.ctx); err != nil {
+		if err := t.operator.start(t.Ctx); err != nil {
 			return Finding{}, err
 		}
 	}
-	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+	if err := t.at(c).Delete(t.Ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	if err := t.eventually(60*time.Second, t.asUndisturbed); err != nil {
+	if err := t.Eventually(60*time.Second, t.asUndisturbed); err != nil {
 		return Finding{}, err
 	}
 	how := "the operator stayed alive"
@@ -206,7 +204,7 @@ func (t *trial) apiServerKilled() (Finding, error) {
 		how = "the operator ended and was started again"
 	}
 	f := passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds())
-	_ = t.eventually(30*time.Second, func() error { // client-go waits longer after each error
+	_ = t.Eventually(30*time.Second, func() error { // client-go waits longer after each error
 		if watched && !t.watches(ledgerName(c)) {
 			return fmt.Errorf("it does not watch %s yet", ledgerName(c))
 		}

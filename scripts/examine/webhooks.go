@@ -137,7 +137,7 @@ func (r *run) installWebhooks() error {
 func (r *run) webhooksAnswer() error {
 	var names []string
 	var err error
-	for begin := r.clock.now(); r.clock.now()-begin < 15*time.Second && r.operator.Running(); {
+	for begin := r.clock.Now(); r.clock.Now()-begin < 15*time.Second && r.operator.Running(); {
 		if names, err = r.fixture.Webhooks.Called(r.ctx); err != nil {
 			return err
 		}

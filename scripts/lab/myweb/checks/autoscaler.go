@@ -15,7 +15,7 @@ func autoscaler(t *suite.T) {
 	before := t.Children(t.Serve("web", replicas(2)))
 	mark := t.Mark()
 	for range times {
-		_, err := t.Objects(suite.Deployments).Patch(t.Context(), "web", types.MergePatchType,
+		_, err := t.Objects(suite.Deployments).Patch(t.Ctx, "web", types.MergePatchType,
 			[]byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{FieldManager: manager}, "scale")
 		t.Must(err, "scale the Deployment")
 		t.Pause(pause)

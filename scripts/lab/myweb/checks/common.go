@@ -70,7 +70,7 @@ func page(text string) suite.WebSpec {
 func converged(t *suite.T, name string) (*suite.Web, *suite.Children) {
 	t.Served(name, "is completed", patience)
 	t.Eventually("the pods of "+name+" run", patience, func() error {
-		d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.Ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func recovers(t *suite.T) *suite.Children {
 
 // pods are the pods that a selector finds, except those that are being deleted.
 func pods(t *suite.T, selector string) []corev1.Pod {
-	list, err := t.Fixture.Kube.CoreV1().Pods(t.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	list, err := t.Fixture.Kube.CoreV1().Pods(t.Namespace).List(t.Ctx, metav1.ListOptions{LabelSelector: selector})
 	t.Must(err, "list pods")
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }

@@ -91,7 +91,7 @@ func isUntouched(t *suite.T, k string) {
 // fields that change with it.
 func settled(t *suite.T, k string, name string) (u *unstructured.Unstructured) {
 	t.Eventually("the "+suite.KindOf[k]+" is settled", 0, func() (err error) {
-		if u, err = t.Objects(k).Get(t.Context(), name, metav1.GetOptions{}); err != nil || k != suite.Deployments {
+		if u, err = t.Objects(k).Get(t.Ctx, name, metav1.GetOptions{}); err != nil || k != suite.Deployments {
 			return err
 		}
 		if seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); seen < u.GetGeneration() {

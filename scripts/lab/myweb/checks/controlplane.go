@@ -45,7 +45,7 @@ func repair(t *suite.T, away time.Duration) {
 		_ = t.Fixture.Signal(component, syscall.SIGKILL) // it may have ended by itself
 	}
 	t.Pause(100 * time.Millisecond)
-	t.Must(t.Fixture.Repair(t.Context()), "start the control plane again")
+	t.Must(t.Fixture.Repair(t.Ctx), "start the control plane again")
 }
 
 // repaired repairs the fixture for the next check, however this check ends.

@@ -24,7 +24,7 @@ func crds(t *suite.T) dynamic.ResourceInterface {
 // removeCRD deletes the CRD with all MyWebs, and returns a function that restores it; the end of the check restores
 // it at the latest.
 func removeCRD(t *suite.T) (restore func()) {
-	crd, err := crds(t).Get(t.Context(), suite.Resource, metav1.GetOptions{})
+	crd, err := crds(t).Get(t.Ctx, suite.Resource, metav1.GetOptions{})
 	t.Must(err, "read the CRD")
 	renewed := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(), "spec": crd.Object["spec"]}}
@@ -46,11 +46,11 @@ func removeCRD(t *suite.T) (restore func()) {
 			t.Errorf("put the CRD back: %v", err)
 		}
 	})
-	t.Must(crds(t).Delete(t.Context(), suite.Resource, metav1.DeleteOptions{}), "delete the CRD")
-	t.Eventually("the CRD is gone", time.Minute, func() error { return crdLeft(t.Context(), t) })
+	t.Must(crds(t).Delete(t.Ctx, suite.Resource, metav1.DeleteOptions{}), "delete the CRD")
+	t.Eventually("the CRD is gone", time.Minute, func() error { return crdLeft(t.Ctx, t) })
 	return func() {
-		t.Must(put(t.Context()), "put the CRD back")
-		t.Must(t.Fixture.AwaitServed(t.Context(), suite.MyWebs), "wait for the API server")
+		t.Must(put(t.Ctx), "put the CRD back")
+		t.Must(t.Fixture.AwaitServed(t.Ctx, suite.MyWebs), "wait for the API server")
 	}
 }
 
@@ -99,7 +99,7 @@ func crdMissing(t *suite.T) {
 	case <-p.Ended():
 		wantGoodEnd(t, p)
 		restore()
-		t.Must(t.Operator.Start(t.Context()), "start the operator again, with the CRD")
+		t.Must(t.Operator.Start(t.Ctx), "start the operator again, with the CRD")
 	case <-time.After(8 * time.Second):
 		if n := requestsSince(t, mark); n > 200 || n == 0 {
 			t.Errorf("%d requests in 8 s without the CRD: a few are due, not a loop", n)

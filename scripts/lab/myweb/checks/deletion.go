@@ -47,7 +47,7 @@ func leavesNothing(t *suite.T) {
 			t.Gone(name)
 		}
 		t.Eventually("MyWebs and pods are gone", 0, func() error {
-			left, err := t.Objects(suite.Resource).List(t.Context(), metav1.ListOptions{})
+			left, err := t.Objects(suite.Resource).List(t.Ctx, metav1.ListOptions{})
 			if pods := pods(t, ""); err == nil && len(left.Items)+len(pods) > 0 {
 				err = fmt.Errorf("%d MyWebs and %d pods are left", len(left.Items), len(pods))
 			}
@@ -79,7 +79,7 @@ func noCreate(t *suite.T) {
 	t.Settled(slices.Collect(maps.Keys(fixture.Propagations))...)
 	var releases []func(context.Context) error
 	for name, how := range fixture.Propagations {
-		release, err := fixture.Hold(t.Context(), t.Objects(suite.Resource), name)
+		release, err := fixture.Hold(t.Ctx, t.Objects(suite.Resource), name)
 		t.Cleanup(func(ctx context.Context) { _ = release(ctx) })
 		t.Must(err, "hold MyWeb "+name)
 		t.Remove(suite.Resource, name, how)
@@ -89,7 +89,7 @@ func noCreate(t *suite.T) {
 	mark := t.Mark()
 	t.ActOn(suite.ConfigMaps, "a user deleted MyWebs, whose finalizers keep them, and then their ConfigMaps")
 	for name := range fixture.Propagations {
-		err := t.Objects(suite.ConfigMaps).Delete(t.Context(), name, metav1.DeleteOptions{})
+		err := t.Objects(suite.ConfigMaps).Delete(t.Ctx, name, metav1.DeleteOptions{})
 		if !apierrors.IsNotFound(err) { // in the foreground, the garbage collector is faster
 			t.Must(err, "delete ConfigMap "+name)
 		}
@@ -98,7 +98,7 @@ func noCreate(t *suite.T) {
 	wantNoCreates(t, mark)
 	t.ActOn(suite.Resource, "a user removed the finalizers of the deleted MyWebs")
 	for _, release := range releases {
-		t.Must(release(t.Context()), "take the finalizer away")
+		t.Must(release(t.Ctx), "take the finalizer away")
 	}
 	t.Gone("background")
 	t.Gone("foreground")

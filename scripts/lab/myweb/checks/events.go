@@ -84,7 +84,7 @@ func warnedOnce(t *suite.T) {
 }
 
 func noNewsAfterRestart(t *suite.T) {
-	onceReported(t, func() { t.Must(t.Operator.Restart(t.Context()), "restart the operator") })
+	onceReported(t, func() { t.Must(t.Operator.Restart(t.Ctx), "restart the operator") })
 }
 
 // recordings match the operator's requests about events of the check's namespace after a mark, including those that
@@ -97,7 +97,7 @@ func recordings(t *suite.T, mark int) ledger.Match {
 
 // awaitNoMoreEvents returns when the operator recorded no event for a moment.
 func awaitNoMoreEvents(t *suite.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Ctx, 20*time.Second)
 	defer cancel()
 	t.Must(t.Fixture.Ledger.AwaitQuiet(ctx, quiet, recordings(t, 0)), "wait until no more events are recorded")
 }

@@ -92,7 +92,7 @@ func editField(t *suite.T, resource, name string, f examine.Field) (was any, ref
 	}
 	for _, value := range othersOf(t, child, pointer, was) {
 		patch := suite.JSON([]operation{{"replace", pointer, value}})
-		now, err := t.Objects(resource).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+		now, err := t.Objects(resource).Patch(t.Ctx, name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
 			refused = err
 			continue

@@ -29,12 +29,12 @@ func elect(t *suite.T) {
 	forget := func(ctx context.Context) error {
 		return leases(t).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	}
-	t.Must(forget(t.Context()), "delete old leases")
+	t.Must(forget(t.Ctx), "delete old leases")
 	t.Cleanup(func(ctx context.Context) { // the runner restarts the operator, without a lease
 		t.Operator.Kill()
 		_ = forget(ctx)
 	})
-	t.Must(t.Operator.Start(t.Context(), electing(t)...), "start the operator with leader election")
+	t.Must(t.Operator.Start(t.Ctx, electing(t)...), "start the operator with leader election")
 }
 
 func electing(t *suite.T) []string {
@@ -45,14 +45,14 @@ func electing(t *suite.T) []string {
 // secondReplica starts a second replica of an operator that elect started, with a separate user. It returns when that
 // replica asks for the lease.
 func secondReplica(t *suite.T) *suite.Operator {
-	second, err := suite.NewOperator(t.Context(), t.Fixture, t.Operator.Impl, t.Operator.User.Name+"-b")
+	second, err := suite.NewOperator(t.Ctx, t.Fixture, t.Operator.Impl, t.Operator.User.Name+"-b")
 	t.Must(err, "make a second replica")
 	second.Env = t.Operator.Env
 	t.Cleanup(func(context.Context) { second.Kill() })
 	mark := t.Mark()
 	p, err := second.Launch(electing(t)...)
 	t.Must(err, "start a second replica")
-	ctx, stop := p.Context(t.Context())
+	ctx, stop := p.Context(t.Ctx)
 	defer stop()
 	t.Must(t.Fixture.Ledger.Await(ctx, 1, second.Requests(),
 		ledger.Match{Resources: []string{"leases.coordination.k8s.io"}, After: mark}), "wait for the second replica")

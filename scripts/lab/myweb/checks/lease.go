@@ -25,7 +25,7 @@ func leases(t *suite.T) coordinationclient.LeaseInterface {
 
 // lease is the lease in the namespace of the leases; an empty one when there is none.
 func lease(t *suite.T) *coordinationv1.Lease {
-	list, err := leases(t).List(t.Context(), metav1.ListOptions{})
+	list, err := leases(t).List(t.Ctx, metav1.ListOptions{})
 	t.Must(err, "list the leases")
 	if len(list.Items) == 0 {
 		return &coordinationv1.Lease{}
@@ -45,7 +45,7 @@ func leaseStolen(t *suite.T) {
 		l, now := lease(t), metav1.NowMicro()
 		l.Spec.HolderIdentity, l.Spec.AcquireTime, l.Spec.RenewTime = new("thief"), &now, &now
 		l.Spec.LeaseDurationSeconds = new(int32(3600))
-		_, err := leases(t).Update(t.Context(), l, metav1.UpdateOptions{})
+		_, err := leases(t).Update(t.Ctx, l, metav1.UpdateOptions{})
 		return err
 	})
 	select { // an operator that ends has ended by then

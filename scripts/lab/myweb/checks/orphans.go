@@ -112,7 +112,7 @@ func orphansUnseen(t *suite.T) {
 	f.Release()
 	t.StaysQuiet(2 * time.Second)
 	for _, resource := range suite.Kinds {
-		orphan, err := t.Objects(resource).Get(t.Context(), "web", metav1.GetOptions{})
+		orphan, err := t.Objects(resource).Get(t.Ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			t.Errorf("the %s was taken back, and deleted for that: %v", suite.KindOf[resource], err)
 		} else if owners := orphan.GetOwnerReferences(); orphan.GetUID() != before[resource] || len(owners) > 0 {

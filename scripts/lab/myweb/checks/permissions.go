@@ -38,7 +38,7 @@ var permissionChecks = []suite.Check{
 func namespaceDeleted(t *suite.T) {
 	renew(t)
 	namespaces := t.Fixture.Kube.CoreV1().Namespaces()
-	made, err := namespaces.Create(t.Context(),
+	made, err := namespaces.Create(t.Ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fault-28-inner-"}}, metav1.CreateOptions{})
 	t.Must(err, "make a namespace")
 	t.Namespace = made.Name
@@ -52,9 +52,9 @@ func namespaceDeleted(t *suite.T) {
 	t.Create("web", suite.Sample())
 	t.AwaitFault(held, 1, patience)
 	deaf := freeze(t, suite.Resource)
-	t.Must(namespaces.Delete(t.Context(), t.Namespace, metav1.DeleteOptions{}), "delete the namespace")
+	t.Must(namespaces.Delete(t.Ctx, t.Namespace, metav1.DeleteOptions{}), "delete the namespace")
 	t.Eventually("the namespace is being deleted", 0, func() error {
-		n, err := namespaces.Get(t.Context(), t.Namespace, metav1.GetOptions{})
+		n, err := namespaces.Get(t.Ctx, t.Namespace, metav1.GetOptions{})
 		if err == nil && n.Status.Phase != corev1.NamespaceTerminating {
 			err = fmt.Errorf("it is %s", n.Status.Phase)
 		}
@@ -119,11 +119,11 @@ func revoke(t *suite.T) (restore func()) {
 	for n, file := range o.Impl.Roles {
 		reduced := filepath.Join(t.Fixture.Dir, fmt.Sprintf("reduced-%d.yaml", n))
 		t.Must(reduce(filepath.Join(o.Impl.Folder, file), reduced), "make a smaller role")
-		t.Must(t.Fixture.Grant(t.Context(), o.User.Name, "", reduced), "take a permission away")
+		t.Must(t.Fixture.Grant(t.Ctx, o.User.Name, "", reduced), "take a permission away")
 	}
 	awaitPermission(t, false)
 	return func() {
-		give(t.Context())
+		give(t.Ctx)
 		awaitPermission(t, true)
 	}
 }
@@ -167,7 +167,7 @@ func reduce(from, to string) error {
 func awaitPermission(t *suite.T, allowed bool) {
 	t.Eventually("the API server acts by the new role", 0, func() error {
 		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().
-			Create(t.Context(), &authv1.SubjectAccessReview{
+			Create(t.Ctx, &authv1.SubjectAccessReview{
 				Spec: authv1.SubjectAccessReviewSpec{User: t.Operator.User.Name, ResourceAttributes: &authv1.ResourceAttributes{
 					Namespace: t.Namespace, Verb: wire.Patch, Resource: suite.ConfigMaps}}}, metav1.CreateOptions{})
 		if err == nil && answer.Status.Allowed != allowed {

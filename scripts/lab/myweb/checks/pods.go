@@ -54,12 +54,12 @@ func reportsRefusal(t *suite.T, within time.Duration, available metav1.Condition
 // limitRange requires memory that no pod here requests.
 func limitRange(t *suite.T) (message string, allow func()) {
 	limits := t.Fixture.Kube.CoreV1().LimitRanges(t.Namespace)
-	_, err := limits.Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "much"},
+	_, err := limits.Create(t.Ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "much"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod,
 			Min: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}}}}, metav1.CreateOptions{})
 	t.Must(err, "create a LimitRange")
 	return "minimum memory usage per Pod is 1Gi", func() {
-		t.Must(limits.Delete(t.Context(), "much", metav1.DeleteOptions{}), "delete the LimitRange")
+		t.Must(limits.Delete(t.Ctx, "much", metav1.DeleteOptions{}), "delete the LimitRange")
 	}
 }
 
@@ -68,7 +68,7 @@ func limitRange(t *suite.T) (message string, allow func()) {
 func podSecurity(t *suite.T) (message string, allow func()) {
 	label := func(level string) {
 		patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"` + level + `"}}}`
-		_, err := t.Fixture.Kube.CoreV1().Namespaces().Patch(t.Context(), t.Namespace, types.MergePatchType, []byte(patch),
+		_, err := t.Fixture.Kube.CoreV1().Namespaces().Patch(t.Ctx, t.Namespace, types.MergePatchType, []byte(patch),
 			metav1.PatchOptions{})
 		t.Must(err, "label the namespace")
 	}

@@ -52,7 +52,7 @@ func dryRun(t *suite.T, object fields, validation string) error {
 	u := &unstructured.Unstructured{Object: object}
 	u.SetGroupVersionKind(suite.WebKind)
 	u.SetName("try")
-	_, err := t.Objects(suite.Resource).Create(t.Context(), u,
+	_, err := t.Objects(suite.Resource).Create(t.Ctx, u,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: validation})
 	return err
 }
@@ -118,11 +118,11 @@ func badSpecs(t *suite.T) {
 func badUpdates(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	for _, bad := range badFields {
-		_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType,
+		_, err := t.Objects(suite.Resource).Patch(t.Ctx, "web", types.MergePatchType,
 			[]byte(suite.JSON(fields{"spec": bad.change})), metav1.PatchOptions{})
 		wantRefusal(t, bad.name, err, bad.path, bad.says)
 	}
-	_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType,
+	_, err := t.Objects(suite.Resource).Patch(t.Ctx, "web", types.MergePatchType,
 		[]byte(`{"spec":{"replicas":11}}`), metav1.PatchOptions{}, "scale")
 	wantRefusal(t, "scaled too far", err, "spec.replicas", "10")
 	if now := t.Completed("web"); now.Generation != web.Generation {

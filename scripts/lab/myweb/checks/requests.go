@@ -57,7 +57,7 @@ func withinBudget(t *suite.T) {
 		}},
 		{SteadyState, false, func() { t.Pause(watched) }},
 		{"restart of 10", false, func() {
-			t.Must(t.Operator.Restart(t.Context()), "restart the operator")
+			t.Must(t.Operator.Restart(t.Ctx), "restart the operator")
 			untilSilent(t)
 		}},
 	} {
@@ -87,7 +87,7 @@ func withinBudget(t *suite.T) {
 
 // untilSilent returns when the operator has sent no request for a while.
 func untilSilent(t *suite.T) {
-	t.Must(t.Fixture.Ledger.AwaitQuiet(t.Context(), silence, t.Operator.Requests()), "wait until no request is sent")
+	t.Must(t.Fixture.Ledger.AwaitQuiet(t.Ctx, silence, t.Operator.Requests()), "wait until no request is sent")
 }
 
 // over names each count that is greater than that of the budget.

@@ -73,7 +73,7 @@ func oldPodsGone(t *suite.T) {
 	stuck(t, progressDeadlineExceeded, metav1.ConditionTrue, 0)
 	all := t.Fixture.Kube.CoreV1().Pods(t.Namespace)
 	for _, p := range pods(t, web.Status.Selector) {
-		t.Must(all.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
+		t.Must(all.Delete(t.Ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
 	}
 	rolloutFails(t, web, 0)
 	now := stuck(t, progressDeadlineExceeded, metav1.ConditionFalse, 0)
@@ -100,6 +100,6 @@ func rolloutFails(t *suite.T, web *suite.Web, ready int32) {
 				LastTransitionTime: now},
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: progressDeadlineExceeded,
 				Message: "ReplicaSet has timed out progressing.", LastUpdateTime: now, LastTransitionTime: now}}}
-	_, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
+	_, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).UpdateStatus(t.Ctx, d, metav1.UpdateOptions{})
 	t.Must(err, "write the Deployment's status")
 }

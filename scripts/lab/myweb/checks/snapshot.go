@@ -23,7 +23,7 @@ func oldSnapshot(list bool) func(*suite.T) {
 	return func(t *suite.T) {
 		renew(t)
 		t.Serve("web", suite.Sample())
-		past, err := t.Fixture.Dynamic.Resource(suite.MyWebs).List(t.Context(), metav1.ListOptions{})
+		past, err := t.Fixture.Dynamic.Resource(suite.MyWebs).List(t.Ctx, metav1.ListOptions{})
 		t.Must(err, "list the MyWebs")
 		t.Remove(suite.Resource, "web")
 		t.Gone("web")
@@ -39,7 +39,7 @@ func oldSnapshot(list bool) func(*suite.T) {
 		stale := t.Everywhere(proxy.Rule{
 			Match: ledger.Match{Verbs: []string{wire.List, wire.Watch}, Resources: []string{suite.Resource}},
 			Do:    proxy.Call(retell(past))})
-		t.Must(t.Operator.Restart(t.Context()), "start the operator with an old snapshot")
+		t.Must(t.Operator.Restart(t.Ctx), "start the operator with an old snapshot")
 		t.Pause(3 * time.Second)
 		after := t.Children(web)
 		t.SameChildren(before, after)

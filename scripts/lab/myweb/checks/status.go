@@ -61,7 +61,7 @@ func portIsKept(t *suite.T) {
 	port := portOf(t.Children(truth).Service)
 	t.Operator.Kill()
 	t.Falsify("web", fmt.Sprintf(`{"status":{"nodePort":%d}}`, t.NodePort()))
-	t.Must(t.Operator.Restart(t.Context()), "start the operator")
+	t.Must(t.Operator.Restart(t.Ctx), "start the operator")
 	t.Eventually("the status is true again", 0, func() error { return isTrue(t, truth) })
 	wantPort(t, t.Web("web"), t.Children(truth), port)
 }

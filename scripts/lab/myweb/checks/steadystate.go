@@ -66,7 +66,7 @@ func nothingAfterRestart(t *suite.T) {
 	t.AwaitAlone()
 	mark := t.Mark()
 	t.Act("the operator was stopped and started again")
-	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
+	t.Must(t.Operator.Restart(t.Ctx), "restart the operator")
 	isNewest := awaitTurn(t, "newest", mark)
 	t.Pause(700 * time.Millisecond)
 	wantNone(t, slices.DeleteFunc(t.Writes(mark), isNewest))
@@ -78,7 +78,7 @@ func nothingAfterRestart(t *suite.T) {
 func awaitTurn(t *suite.T, name string, mark int) (isNewest func(ledger.Entry) bool) {
 	web, err := suite.NewWeb(name, suite.Sample())
 	t.Must(err, "make MyWeb "+name)
-	_, err = t.Objects(suite.Resource).Create(t.Context(), web, metav1.CreateOptions{}) // no act of the story
+	_, err = t.Objects(suite.Resource).Create(t.Ctx, web, metav1.CreateOptions{}) // no act of the story
 	t.Must(err, "create MyWeb "+name)
 	isNewest = func(e ledger.Entry) bool { return strings.HasPrefix(e.Name, name) }
 	t.Eventually("the restarted operator creates the children of MyWeb "+name, time.Minute, func() error {
@@ -102,9 +102,9 @@ func unmanagedObjects(t *suite.T) {
 	renew(t)
 	t.Operator.Kill()
 	flags := t.Operator.Impl.With("--metrics-bind-address="+address, "--metrics-secure=false")
-	t.Must(t.Operator.Start(t.Context(), flags...), "start the operator with metrics")
+	t.Must(t.Operator.Start(t.Ctx, flags...), "start the operator with metrics")
 	t.Eventually("the MyWebs of other checks are gone", time.Minute, func() error {
-		webs, err := t.Fixture.Dynamic.Resource(suite.GVR(suite.Resource)).List(t.Context(), metav1.ListOptions{})
+		webs, err := t.Fixture.Dynamic.Resource(suite.GVR(suite.Resource)).List(t.Ctx, metav1.ListOptions{})
 		if err == nil && len(webs.Items) > 0 {
 			err = fmt.Errorf("there are %d MyWebs", len(webs.Items))
 		}
@@ -136,7 +136,7 @@ func unmanagedObjects(t *suite.T) {
 // enqueued reads from the operator's metrics how often something was put into a queue.
 func enqueued(t *suite.T, address string) (n float64) {
 	t.Eventually("the operator serves metrics", 0, func() error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+		request, err := http.NewRequestWithContext(t.Ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
 		if err != nil {
 			return err
 		}

@@ -118,14 +118,14 @@ func scaled(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	for _, want := range []int32{3, 0, 1} {
 		change := fmt.Sprintf(`{"spec":{"replicas":%d}}`, want)
-		_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType, []byte(change),
+		_, err := t.Objects(suite.Resource).Patch(t.Ctx, "web", types.MergePatchType, []byte(change),
 			metav1.PatchOptions{}, "scale")
 		t.Must(err, "scale")
 		web := t.Completed("web")
 		after := t.Children(web)
 		wantPods(t, web, after.Deployment, want)
 		t.SameChildren(before, after)
-		scale, err := t.Objects(suite.Resource).Get(t.Context(), "web", metav1.GetOptions{}, "scale")
+		scale, err := t.Objects(suite.Resource).Get(t.Ctx, "web", metav1.GetOptions{}, "scale")
 		t.Must(err, "read the scale")
 		status, _ := scale.Object["status"].(map[string]any)
 		replicas, _ := status["replicas"].(int64)

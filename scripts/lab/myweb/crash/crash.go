@@ -266,7 +266,7 @@ func (p *path) startWithout(t *suite.T, missing []string, empty bool) {
 		t.Falsify(name, `{"status":null}`)
 	}
 	mark := t.Mark()
-	t.Must(t.Operator.Start(t.Context()), "start the operator")
+	t.Must(t.Operator.Start(t.Ctx), "start the operator")
 	p.judge(t, mark, 0)
 	if made := t.Changes(mark); len(made) > p.writes-(len(suite.Kinds)-len(missing)) {
 		t.Errorf("%d changes, though %d children were there: %s", len(made), len(suite.Kinds)-len(missing), suite.Lines(made))
@@ -277,7 +277,7 @@ func (p *path) startWithout(t *suite.T, missing []string, empty bool) {
 // with the name that it needs would count a collision, and choose another name.
 func withoutReplicaSets(t *suite.T) {
 	t.Eventually("the ReplicaSets of the deleted Deployment are gone", 0, func() error {
-		sets, err := t.Fixture.Kube.AppsV1().ReplicaSets(t.Namespace).List(t.Context(), metav1.ListOptions{})
+		sets, err := t.Fixture.Kube.AppsV1().ReplicaSets(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 		if err == nil && len(sets.Items) > 0 {
 			err = fmt.Errorf("%s is there", sets.Items[0].Name)
 		}

@@ -23,7 +23,7 @@ var masked = regexp.MustCompile(
 func observe(t *suite.T) (state.State, error) {
 	s, uid := state.State{}, ""
 	for _, resource := range append(slices.Clone(suite.Kinds), suite.Resource) {
-		o, err := t.Objects(resource).Get(t.Context(), name, metav1.GetOptions{})
+		o, err := t.Objects(resource).Get(t.Ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}

@@ -113,7 +113,7 @@ func retriesFailures(t *suite.T) {
 		}
 		return nil
 	})
-	_, err := t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Create(t.Context(),
+	_, err := t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Create(t.Ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
 	t.Must(err, "create ConfigMap web")
 	t.Eventually("the ConfigMap is found", 2*soon, func() error {

@@ -90,7 +90,7 @@ func (t *T) works() bool {
 // namespaces, and earlier watches.
 func (t *T) deciding() ledger.Match {
 	return ledger.Match{Where: func(e ledger.Entry) bool {
-		if e.ID > t.start {
+		if e.ID > t.Start {
 			return strings.HasPrefix(e.User, t.Operator.User.Name)
 		}
 		return e.User == t.Operator.User.Name && (e.Namespace == "" || e.Verb == wire.Watch)
@@ -112,7 +112,7 @@ const observed = 100 * time.Millisecond
 // Observed returns when the operator has got the newest version of each object of a resource, and waits; at most after a
 // time. It reports whether this is certain.
 func (t *T) Observed(resource string, most time.Duration) (sure bool) {
-	list, err := t.Objects(resource).List(t.ctx, metav1.ListOptions{})
+	list, err := t.Objects(resource).List(t.Ctx, metav1.ListOptions{})
 	t.Must(err, "list "+resource)
 	w := waiting{}
 	for begin := time.Now(); !sure && time.Since(begin) < most; t.Pause(fixture.Poll) {

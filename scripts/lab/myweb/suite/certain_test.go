@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/supervisor"
@@ -156,7 +157,7 @@ func TestWhatIsBeingDeleted(t *testing.T) {
 			defer server.Close()
 			client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
 			must(t, err)
-			c := &T{Fixture: &fixture.Fixture{Dynamic: client}, Namespace: "check", ctx: t.Context()}
+			c := &T{Trial: &frame.Trial{Fixture: &fixture.Fixture{Dynamic: client}, Namespace: "check", Ctx: t.Context()}}
 			if c.deletes() != test.deletes {
 				t.Errorf("an object is being deleted: %t", !test.deletes)
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/outcome"
 	"example.com/operator-workshop/scripts/examine/proxy"
@@ -89,17 +90,11 @@ func Fast(checks []Check) []Check {
 // T is a running check. Methods that can fail end the check, unless their comment states otherwise; call these only
 // from the goroutine of Run.
 type T struct {
-	// Fixture is shared with other checks, which use other namespaces.
-	Fixture *fixture.Fixture
+	*frame.Trial
 	// Operator is the operator under examination.
 	Operator *Operator
-	// Namespace is the check's own namespace, empty at the beginning.
-	Namespace string
 
-	ctx   context.Context
-	check Check
-	start int // the ledger's mark
-
+	check      Check
 	awaitAlone func(context.Context) error
 	isAlone    bool // since AwaitAlone
 
@@ -114,12 +109,7 @@ type T struct {
 	counts   map[string]map[string]int
 	memory   int64
 	notes    []string
-	cleanups []func()
-	faults   []*proxy.Fault
 }
-
-// Context ends with the check's deadline.
-func (t *T) Context() context.Context { return t.ctx }
 
 // Errorf notes a failure and continues. It may be called from any goroutine.
 func (t *T) Errorf(format string, args ...any) {
@@ -185,49 +175,27 @@ func (t *T) Skipf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Cleanup runs f at the end of the check, the last function first. Its context lasts 10 s.
-func (t *T) Cleanup(f func(ctx context.Context)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.cleanups = append(t.cleanups, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 10*time.Second)
-		defer cancel()
-		f(ctx)
-	})
-}
-
-// Eventually returns when observe returns nil. When that takes too long, it ends the check; 0 is 20 s. Time in which the
-// operator worked is added, so a busy machine fails no program; the time of the check is the limit.
+// Eventually returns when observe returns nil. When that takes too long, it ends the check; 0 is 20 s.
 func (t *T) Eventually(what string, within time.Duration, observe func() error) {
 	within = cmp.Or(within, 20*time.Second)
-	begin, worked := time.Now(), time.Duration(0)
+	begin := time.Now()
 	last := begin
-	look := func() error {
+	err := t.Trial.Eventually(within, func() error {
 		err := observe()
 		if err != nil {
 			t.awaited = time.Now()
 			t.mustRun(what, err)
 		}
-		if since := time.Since(last); err != nil && since > endlessLook {
+		if err != nil && time.Since(last) > endlessLook {
 			t.mustStop(t.act.mark, mostBefore)
-			if t.works() {
-				worked += since
-			}
 			last = time.Now()
 		}
 		return err
-	}
-	err := fixture.Eventually(t.ctx, within, look)
-	for err != nil && t.ctx.Err() == nil && worked > 0 {
-		more := worked
-		worked = 0
-		err = fixture.Eventually(t.ctx, more, look)
-		within = time.Since(begin).Round(time.Second)
-	}
+	})
 	if err != nil {
 		t.mustStop(t.act.mark, mostWrites)
 	}
-	if err != nil && t.ctx.Err() != nil {
+	if err != nil && t.Ctx.Err() != nil {
 		t.Fatalf("expected that %s; but not after %v, when the time of the check was over: %v", what,
 			time.Since(begin).Round(time.Second), err)
 	} else if err != nil {
@@ -238,7 +206,7 @@ func (t *T) Eventually(what string, within time.Duration, observe func() error) 
 // AwaitAlone returns when all other checks have ended, except those that wait for the same. Only a ThenAlone check may
 // call it.
 func (t *T) AwaitAlone() {
-	t.Must(t.awaitAlone(t.ctx), "wait for the other checks")
+	t.Must(t.awaitAlone(t.Ctx), "wait for the other checks")
 	t.isAlone = true
 }
 
@@ -253,7 +221,7 @@ func (t *T) mustRun(what string, err error) {
 // Pause waits. It is for windows in which no event may happen; checks wait for expected events with Eventually. When
 // the check's deadline cuts a window short, the window proves nothing: the check fails.
 func (t *T) Pause(d time.Duration) {
-	if err := fixture.Pause(t.ctx, d); err != nil {
+	if err := fixture.Pause(t.Ctx, d); err != nil {
 		t.Fatalf("the time of the check is over, inside a window of %v: %v", d, err)
 	}
 }
@@ -268,22 +236,10 @@ func (t *T) Rule(r proxy.Rule) *proxy.Fault {
 	return t.Everywhere(r)
 }
 
-// Everywhere is Rule without the limit to a namespace. Watches cover all namespaces.
-func (t *T) Everywhere(r proxy.Rule) *proxy.Fault {
-	if r.Users == nil {
-		r.Users = []string{t.Operator.User.Name}
-	}
-	f := t.Fixture.Proxy.Add(r)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.faults = append(t.faults, f)
-	return f
-}
-
 // AwaitFault returns when a rule has disturbed n requests.
 func (t *T) AwaitFault(f *proxy.Fault, n int, within time.Duration) {
 	within = t.limit(within, t.Operator.reports)
-	ctx, cancel := context.WithTimeoutCause(t.ctx, within, fmt.Errorf("%v are over", within))
+	ctx, cancel := t.Clock.Within(t.Ctx, within, fmt.Errorf("%v are over", within))
 	defer cancel()
 	if err := f.Await(ctx, n); err != nil {
 		t.Fatalf("the fault did not come about: %v", err)
@@ -299,29 +255,6 @@ func (t *T) Stop(component string) (resume func()) {
 	return func() { t.Must(t.Fixture.Signal(component, syscall.SIGCONT), "let "+component+" go on") }
 }
 
-// Mark is a moment in the ledger, for Requests and Changes.
-func (t *T) Mark() int { return t.Fixture.Ledger.Mark() }
-
-// Requests are the operator's requests in the check's namespace after a mark, without leases and events: those of
-// every user whose name begins with the operator's.
-func (t *T) Requests(after int, verbs ...string) []ledger.Entry {
-	return t.Fixture.Ledger.Entries(t.Mine(after, verbs...))
-}
-
-// Mine matches the requests of Requests.
-func (t *T) Mine(after int, verbs ...string) ledger.Match {
-	return ledger.Match{Verbs: verbs, Namespace: t.Namespace, After: max(after, t.start), Except: ledger.Housekeeping,
-		Where: func(e ledger.Entry) bool { return strings.HasPrefix(e.User, t.Operator.User.Name) }}
-}
-
-// Writes are the operator's writes in the namespace after a mark, including refused ones.
-func (t *T) Writes(after int) []ledger.Entry { return t.Requests(after, wire.Writes...) }
-
-// Changes are the writes that changed something.
-func (t *T) Changes(after int) []ledger.Entry {
-	return t.Fixture.Ledger.Entries(t.Mine(after), ledger.Changes)
-}
-
 // steady is how long an operator must not write to be in steady state.
 const steady = 300 * time.Millisecond
 
@@ -329,7 +262,7 @@ const steady = 300 * time.Millisecond
 func (t *T) AwaitQuiet(window time.Duration) { t.quietSince(time.Now(), window) }
 
 func (t *T) quietSince(begin time.Time, window time.Duration) {
-	ctx, cancel := context.WithTimeoutCause(t.ctx, 30*time.Second, errors.New("30 s are over"))
+	ctx, cancel := t.Clock.Within(t.Ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
 	mark := t.Mark()
 	go t.cancelWhenEndless(ctx, mark, cancel)
@@ -409,8 +342,8 @@ func (t *T) do() (o outcome.Result) {
 			if r := recover(); r != nil {
 				t.Errorf("the check panicked: %v\n%s", r, debug.Stack())
 			}
-			if t.ctx.Err() != nil && t.sound() {
-				t.Errorf("the time of the check is over: %v", context.Cause(t.ctx))
+			if t.Ctx.Err() != nil && t.sound() {
+				t.Errorf("the time of the check is over: %v", context.Cause(t.Ctx))
 			}
 		}()
 		t.check.Run(t)
@@ -431,15 +364,13 @@ func (t *T) do() (o outcome.Result) {
 }
 
 func (t *T) cleanup() {
-	for _, f := range t.faults {
+	for _, f := range t.Faults() {
 		f.Release()
 		if f.Fired() == 0 && t.sound() {
 			t.Errorf("nothing was shown: the rule %q never fired (%d requests matched)", f.Name(), f.Matched())
 		}
 	}
-	for _, f := range slices.Backward(t.cleanups) {
-		f()
-	}
+	t.End(context.WithoutCancel(t.Ctx))
 }
 
 // sound reports whether the check has no failure so far, and was not skipped.
@@ -456,7 +387,7 @@ func (t *T) evidence() []string {
 		lines = append(lines, "requests of the operator:")
 		lines = append(lines, strings.Split(strings.TrimSpace(Lines(requests)), "\n  ")...)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Ctx), 5*time.Second)
 	defer cancel()
 	if webs, err := t.list(ctx); err == nil {
 		for _, web := range webs {

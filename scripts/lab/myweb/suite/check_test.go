@@ -22,7 +22,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/loop"
 	"example.com/operator-workshop/scripts/examine/outcome"
@@ -47,7 +49,10 @@ func outcomeOf(t *testing.T, within time.Duration, run func(*T)) outcome.Result 
 	w := &fixture.Fixture{Ledger: ledger.New(nil), Dynamic: none}
 	o := &Operator{User: &fixture.User{Name: "lab"}}
 	o.AssumeAll()
-	check := &T{Fixture: w, Operator: o, Namespace: "check", ctx: ctx, check: Check{ID: "test", Run: run}}
+	machine := &clock.Clock{}
+	go machine.Run(ctx)
+	trial := &frame.Trial{Fixture: w, Clock: machine, Ctx: ctx, Namespace: "check", User: "lab"}
+	check := &T{Trial: trial, Operator: o, check: Check{ID: "test", Run: run}}
 	return check.do()
 }
 
@@ -56,7 +61,7 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 	for name, run := range map[string]func(*T){
 		"inside a quiet window": func(t *T) { t.StaysQuiet(time.Minute) },
 		"inside a pause":        func(t *T) { t.Pause(time.Minute) },
-		"after its last step":   func(t *T) { <-t.Context().Done() },
+		"after its last step":   func(t *T) { <-t.Ctx.Done() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
@@ -132,7 +137,8 @@ func TestIdleIsWhatSendsNothing(t *testing.T) {
 				l.Change(id, func(e *ledger.Entry) { e.Served = []int{200} })
 				l.End(id)
 			}
-			c := &T{Fixture: &fixture.Fixture{Ledger: l}, Operator: &Operator{User: &fixture.User{Name: "lab"}}, Namespace: "check"}
+			trial := &frame.Trial{Fixture: &fixture.Fixture{Ledger: l}, Namespace: "check", User: "lab"}
+			c := &T{Trial: trial, Operator: &Operator{User: &fixture.User{Name: "lab"}}}
 			if idle := c.idle(begin); (idle - test.want).Abs() > 500*time.Millisecond {
 				t.Errorf("idle for %v, want %v", idle, test.want)
 			}
@@ -204,7 +210,7 @@ func doesNotStop(t *testing.T, times int, pause time.Duration, wait func(*T)) in
 	o := outcomeOf(t, time.Minute, func(t *T) {
 		t.Act("a user created MyWeb web")
 		go func() {
-			for t.Context().Err() == nil {
+			for t.Ctx.Err() == nil {
 				l := t.Fixture.Ledger
 				id := l.Begin("lab", wire.Request{Verb: wire.Update, Resource: "mywebs", Namespace: "check", Name: "web"}, nil)
 				l.Change(id, func(e *ledger.Entry) { e.Code, e.Effect, e.Served = 200, ledger.Moved, []int{200} })

@@ -22,9 +22,9 @@ type History struct {
 // Follow records the history of the MyWebs, past the proxy.
 func (t *T) Follow() *History {
 	h := &History{t: t}
-	list, err := t.Objects(Resource).List(t.ctx, metav1.ListOptions{})
+	list, err := t.Objects(Resource).List(t.Ctx, metav1.ListOptions{})
 	t.Must(err, "list MyWebs")
-	w, err := t.Objects(Resource).Watch(t.ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	w, err := t.Objects(Resource).Watch(t.Ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	t.Must(err, "watch MyWebs")
 	t.Cleanup(func(context.Context) { w.Stop() })
 	go func() {

@@ -55,7 +55,7 @@ func (t *T) WantStatus() {
 	if !t.Operator.reports {
 		found := t.Operator.found
 		if found.namespace != "" { // the evidence is there
-			t.Namespace, t.start = found.namespace, 0
+			t.Namespace, t.Start = found.namespace, 0
 		}
 		t.fail(found.end, "expected status; but "+t.Operator.finding+": a user cannot see that the MyWeb is served")
 		t.did, t.reaction = found.did, found.reaction
@@ -77,7 +77,7 @@ const (
 func (t *T) survey() {
 	o := t.Operator
 	t.Create("web", Sample())
-	for begin := time.Now(); ; _ = fixture.Pause(t.ctx, fixture.Poll) {
+	for begin := time.Now(); ; _ = fixture.Pause(t.Ctx, fixture.Poll) {
 		web, err := t.Get("web")
 		t.Must(err, "read MyWeb web")
 		attempts := t.Fixture.Ledger.Count(t.statusWrites())
@@ -87,7 +87,7 @@ func (t *T) survey() {
 			idle = idleReporting
 		}
 		switch {
-		case web.Is() || !o.Running() || t.ctx.Err() != nil || t.endless(0, mostBefore) != nil:
+		case web.Is() || !o.Running() || t.Ctx.Err() != nil || t.endless(0, mostBefore) != nil:
 			o.AssumeAll()
 			return
 		case t.idle(begin) < idle || t.rollsOut():
@@ -165,14 +165,14 @@ func (t *T) hasPaused(since time.Time) bool {
 
 // rollsOut reports whether there is a Deployment whose pods are not all there yet.
 func (t *T) rollsOut() bool {
-	all, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).List(t.ctx, metav1.ListOptions{})
+	all, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	return err == nil && slices.ContainsFunc(all.Items, func(d appsv1.Deployment) bool { return RolledOut(&d) != nil })
 }
 
 // deletes reports whether the deletion of a MyWeb or of a child has begun and not ended. The operator may wait for its end.
 func (t *T) deletes() bool {
 	return slices.ContainsFunc(slices.Concat([]string{Resource}, Kinds), func(resource string) bool {
-		list, err := t.Objects(resource).List(t.ctx, metav1.ListOptions{})
+		list, err := t.Objects(resource).List(t.Ctx, metav1.ListOptions{})
 		return err == nil && slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool {
 			return u.GetDeletionTimestamp() != nil
 		})
@@ -182,7 +182,7 @@ func (t *T) deletes() bool {
 // ownsChildren reports whether every existing child has the MyWeb as its controller.
 func (t *T) ownsChildren(web *Web) bool {
 	return !slices.ContainsFunc(Kinds, func(k string) bool {
-		o, err := t.Objects(k).Get(t.ctx, web.Name, metav1.GetOptions{})
+		o, err := t.Objects(k).Get(t.Ctx, web.Name, metav1.GetOptions{})
 		return err == nil && !metav1.IsControlledBy(o, web)
 	})
 }
@@ -240,7 +240,7 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 			return c.Follow(web.Spec)
 		})
 		t.Eventually("the pods of MyWeb "+name+" run", within, func() error {
-			d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
+			d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.Ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}

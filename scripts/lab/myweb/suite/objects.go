@@ -55,7 +55,7 @@ func (t *T) Objects(resource string) dynamic.ResourceInterface {
 
 // Read returns an object.
 func (t *T) Read(resource, name string) *unstructured.Unstructured {
-	u, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+	u, err := t.Objects(resource).Get(t.Ctx, name, metav1.GetOptions{})
 	t.Must(err, "read "+resource+" "+name)
 	return u
 }
@@ -71,7 +71,7 @@ func (t *T) Make(resource string, o metav1.Object) *unstructured.Unstructured {
 	u.SetGroupVersionKind(GVR(resource).GroupVersion().WithKind(KindOf[resource]))
 	text := fmt.Sprintf("a user created %s %s", KindOf[resource], o.GetName())
 	u, err = t.asUser(text, wire.Create, resource, o.GetName(), func() (*unstructured.Unstructured, error) {
-		return t.Objects(resource).Create(t.ctx, u, metav1.CreateOptions{FieldManager: user})
+		return t.Objects(resource).Create(t.Ctx, u, metav1.CreateOptions{FieldManager: user})
 	})
 	t.Must(err, "create "+KindOf[resource]+" "+o.GetName())
 	return u
@@ -99,7 +99,7 @@ func shortened(patch string) string {
 func (t *T) edit(resource, name string, how types.PatchType, patch string) {
 	text := fmt.Sprintf("a user changed %s %s by %s", KindOf[resource], name, shortened(patch))
 	_, err := t.asUser(text, wire.Patch, resource, name, func() (*unstructured.Unstructured, error) {
-		return t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
+		return t.Objects(resource).Patch(t.Ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
 	})
 	t.wantThere(resource, name, err)
 	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
@@ -119,7 +119,7 @@ func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
 	text := fmt.Sprintf("a user deleted %s %s", KindOf[resource], name)
 	unowned := t.unowned(resource, name)
 	_, err := t.asUser(text, wire.Delete, resource, name, func() (*unstructured.Unstructured, error) {
-		return nil, t.Objects(resource).Delete(t.ctx, name, options)
+		return nil, t.Objects(resource).Delete(t.Ctx, name, options)
 	})
 	t.wantThere(resource, name, err)
 	t.Must(err, "delete "+resource+" "+name)
@@ -138,7 +138,7 @@ func (t *T) wantThere(resource, name string, err error) {
 // unowned says which owner a child lacks, or that its owner reference names another kind. An operator that watches its
 // children by their controller does not react to the deletion of such a child.
 func (t *T) unowned(resource, name string) string {
-	child, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+	child, err := t.Objects(resource).Get(t.Ctx, name, metav1.GetOptions{})
 	if err != nil || resource == Resource {
 		return ""
 	}
@@ -164,7 +164,7 @@ func (t *T) AwaitGone(resource, name string, within time.Duration) {
 // no owner reference leads the garbage collector to it.
 func (t *T) isGone(resource, name string) func() error {
 	return func() error {
-		o, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+		o, err := t.Objects(resource).Get(t.Ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil
@@ -183,7 +183,7 @@ func (t *T) isGone(resource, name string) func() error {
 
 // Another returns an error unless there is an object of that name with another UID.
 func (t *T) Another(resource, name string, old types.UID) error {
-	o, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+	o, err := t.Objects(resource).Get(t.Ctx, name, metav1.GetOptions{})
 	if err == nil && o.GetUID() == old {
 		err = fmt.Errorf("the old one is still there")
 	}

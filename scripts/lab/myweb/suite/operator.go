@@ -168,7 +168,7 @@ func (o *Operator) Restart(ctx context.Context) error {
 // Supervise restarts the operator whenever it was killed, until the returned function is called. An operator that
 // ends by itself fails the check.
 func (t *T) Supervise() (stop func()) {
-	end := t.Operator.Lives.Supervise(t.ctx, func(p *fixture.Process) error {
+	end := t.Operator.Lives.Supervise(t.Ctx, func(p *fixture.Process) error {
 		if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
 			return fmt.Errorf("the operator %v by itself:\n%s", exit,
 				strings.Join(append(p.LastLines(3, "panic"), p.LastLines(20, "")...), "\n"))

@@ -1,8 +1,6 @@
 package suite
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,13 +11,13 @@ import (
 // Forbid makes a policy deny objects of a resource that do not meet a CEL expression, in the namespace of the check,
 // until allow is called or the check ends.
 func (t *T) Forbid(resource, unless, message string) (allow func()) {
-	return t.untilEnd(t.Fixture.Forbid(t.ctx, t.policy(resource), unless, message))
+	return t.inForce(t.Trial.Forbid(t.policy(resource), unless, message))
 }
 
 // Mutate makes a policy change every object of a resource by a JSON patch in CEL, in the namespace of the check, until
 // stop is called or the check ends.
 func (t *T) Mutate(resource, patch string) (stop func()) {
-	return t.untilEnd(t.Fixture.Mutate(t.ctx, t.policy(resource), patch))
+	return t.inForce(t.Trial.Mutate(t.policy(resource), patch))
 }
 
 // Gate keeps the pods that are created in the namespace of the check from their nodes until open is called.
@@ -29,10 +27,10 @@ func (t *T) Gate() (open func()) {
 	return func() {
 		stop()
 		all := t.Fixture.Kube.CoreV1().Pods(t.Namespace)
-		list, err := all.List(t.ctx, metav1.ListOptions{})
+		list, err := all.List(t.Ctx, metav1.ListOptions{})
 		t.Must(err, "list pods")
 		for _, p := range list.Items {
-			_, err := all.Patch(t.ctx, p.Name, types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`),
+			_, err := all.Patch(t.Ctx, p.Name, types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`),
 				metav1.PatchOptions{})
 			t.Must(err, "let pod "+p.Name+" be scheduled")
 		}
@@ -41,18 +39,15 @@ func (t *T) Gate() (open func()) {
 
 // Limit makes a quota in the namespace of the check, until lift is called or the check ends.
 func (t *T) Limit(hard corev1.ResourceList) (lift func()) {
-	return t.untilEnd(t.Fixture.Limit(t.ctx, t.Namespace, hard))
+	return t.inForce(t.Trial.Limit(t.Namespace, hard))
 }
 
 func (t *T) policy(resource string) fixture.Policy {
 	return fixture.Policy{Namespace: t.Namespace, Resource: GVR(resource)}
 }
 
-// untilEnd returns a function that removes a policy or quota. The check removes it at its end, too.
-func (t *T) untilEnd(away func(context.Context) error, err error) (remove func()) {
-	if away != nil {
-		t.Cleanup(func(ctx context.Context) { _ = away(ctx) }) // it may be gone already
-	}
+// inForce returns a function that removes a policy or quota.
+func (t *T) inForce(away func() error, err error) (remove func()) {
 	t.Must(err, "put a policy or quota in force")
-	return func() { t.Must(away(t.ctx), "remove a policy or quota") }
+	return func() { t.Must(away(), "remove a policy or quota") }
 }

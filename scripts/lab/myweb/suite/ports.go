@@ -36,7 +36,7 @@ func (t *T) portsOfServices() (ports []int32) {
 	if t.Fixture.Kube == nil {
 		return nil
 	}
-	list, err := t.Fixture.Kube.CoreV1().Services("").List(t.ctx, metav1.ListOptions{})
+	list, err := t.Fixture.Kube.CoreV1().Services("").List(t.Ctx, metav1.ListOptions{})
 	t.Must(err, "list the Services")
 	for _, s := range list.Items {
 		for _, p := range s.Spec.Ports {

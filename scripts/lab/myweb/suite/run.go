@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 
+	"example.com/operator-workshop/scripts/examine/clock"
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
@@ -30,7 +32,10 @@ const Parallel = 6
 func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 	report func(outcome.Result)) ([]outcome.Result, error) {
 	r := &runner{fixture: w, operator: o, report: report, outcomes: make([]outcome.Result, len(checks)),
-		turn: make(chan struct{}, 1)}
+		turn: make(chan struct{}, 1), clock: &clock.Clock{}}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	go r.clock.Run(working)
 	if slices.ContainsFunc(checks, Check.endsOperator) {
 		defer o.Kill()
 	}
@@ -80,6 +85,7 @@ func (r *runner) known() []outcome.Result {
 
 type runner struct {
 	fixture  *fixture.Fixture
+	clock    *clock.Clock
 	operator *Operator
 	shared   []int          // the ThenAlone checks are the last ones
 	others   sync.WaitGroup // of the shared checks before the ThenAlone checks
@@ -184,10 +190,10 @@ func (r *runner) attempt(ctx context.Context, c Check) (o outcome.Result, err er
 		return o, fmt.Errorf("prepare %s: %w", c.ID, err)
 	}
 	within := cmp.Or(c.Within, time.Minute)
-	limited, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the check has %v", within))
+	limited, cancel := r.clock.Within(ctx, within, fmt.Errorf("the check has %v", within))
 	defer cancel()
-	t := &T{Fixture: r.fixture, Operator: r.operator, Namespace: ns.Name, ctx: limited, check: c,
-		start: r.fixture.Ledger.Mark(), awaitAlone: r.awaitAlone}
+	t := &T{Trial: &frame.Trial{Fixture: r.fixture, Clock: r.clock, Ctx: limited, Namespace: ns.Name,
+		User: r.operator.User.Name, Start: r.fixture.Ledger.Mark()}, Operator: r.operator, check: c, awaitAlone: r.awaitAlone}
 	process := r.operator.Process()
 	o = t.do()
 	if t.isAlone {

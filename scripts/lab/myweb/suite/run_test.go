@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/operator-workshop/scripts/examine/frame"
 	"example.com/operator-workshop/scripts/examine/outcome"
 )
 
@@ -56,7 +57,7 @@ func TestOneCheckIsAlone(t *testing.T) {
 		var alone, most atomic.Int32
 		for range 2 {
 			go func() {
-				c := &T{ctx: t.Context(), awaitAlone: r.awaitAlone}
+				c := &T{Trial: &frame.Trial{Ctx: t.Context()}, awaitAlone: r.awaitAlone}
 				c.AwaitAlone()
 				most.Store(max(most.Load(), alone.Add(1)))
 				time.Sleep(time.Second)

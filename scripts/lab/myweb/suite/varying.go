@@ -51,7 +51,7 @@ func listed(fields []field) string {
 
 // varying returns the fields of an object that change while the operator writes it again and again.
 func (t *T) varying(e ledger.Entry) (fields []field) {
-	ctx, cancel := context.WithTimeout(t.ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Ctx, 3*time.Second)
 	defer cancel()
 	resource, _, _ := strings.Cut(e.FullResource(), "/")
 	w, err := t.Objects(resource).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + e.Name})

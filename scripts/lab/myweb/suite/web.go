@@ -97,7 +97,7 @@ func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
 	}
 	made, err := t.asUser("a user created MyWeb "+name, wire.Create, Resource, name,
 		func() (*unstructured.Unstructured, error) {
-			return t.Objects(Resource).Create(t.ctx, u, metav1.CreateOptions{})
+			return t.Objects(Resource).Create(t.Ctx, u, metav1.CreateOptions{})
 		})
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func NewWeb(name string, spec WebSpec) (*unstructured.Unstructured, error) {
 
 // Get reads a MyWeb past the proxy.
 func (t *T) Get(name string) (*Web, error) {
-	u, err := t.Objects(Resource).Get(t.ctx, name, metav1.GetOptions{})
+	u, err := t.Objects(Resource).Get(t.Ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func asWeb(u *unstructured.Unstructured) (*Web, error) {
 func (t *T) Patch(name, patch string) *Web {
 	u, err := t.asUser(fmt.Sprintf("a user changed MyWeb %s by %s", name, shortened(patch)), wire.Patch, Resource, name,
 		func() (*unstructured.Unstructured, error) {
-			return t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			return t.Objects(Resource).Patch(t.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		})
 	t.Must(err, "patch MyWeb "+name)
 	web, err := asWeb(u)
@@ -166,7 +166,7 @@ func (t *T) Patch(name, patch string) *Web {
 func (t *T) Falsify(name, patch string) {
 	text := fmt.Sprintf("another client wrote the status of MyWeb %s: %s", name, shortened(patch))
 	_, err := t.asUser(text, wire.Patch, StatusResource, name, func() (*unstructured.Unstructured, error) {
-		return t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		return t.Objects(Resource).Patch(t.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	})
 	t.Must(err, "falsify the status of "+name)
 }
@@ -317,9 +317,9 @@ func (c *Children) controlledBy(web *Web) error {
 func (t *T) children(name string) (*Children, error) {
 	c := &Children{}
 	var errs [3]error
-	c.ConfigMap, errs[0] = t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
-	c.Deployment, errs[1] = t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
-	c.Service, errs[2] = t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
+	c.ConfigMap, errs[0] = t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Get(t.Ctx, name, metav1.GetOptions{})
+	c.Deployment, errs[1] = t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.Ctx, name, metav1.GetOptions{})
+	c.Service, errs[2] = t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.Ctx, name, metav1.GetOptions{})
 	return c, errors.Join(errs[:]...)
 }
 
@@ -327,7 +327,7 @@ func (t *T) children(name string) (*Children, error) {
 // without an owner, only the operator can.
 func (t *T) Gone(name string) {
 	for _, k := range Kinds {
-		o, err := t.Objects(k).Get(t.ctx, name, metav1.GetOptions{})
+		o, err := t.Objects(k).Get(t.Ctx, name, metav1.GetOptions{})
 		if err == nil && len(o.GetOwnerReferences()) == 0 {
 			t.Reaction(k+" "+name+" is gone", 0, t.isGone(k, name))
 			continue
@@ -338,7 +338,7 @@ func (t *T) Gone(name string) {
 
 // Events returns the events about a MyWeb, oldest first.
 func (t *T) Events(name string) []eventsv1.Event {
-	list, err := t.Fixture.Kube.EventsV1().Events(t.Namespace).List(t.ctx, metav1.ListOptions{})
+	list, err := t.Fixture.Kube.EventsV1().Events(t.Namespace).List(t.Ctx, metav1.ListOptions{})
 	t.Must(err, "list events")
 	var about []eventsv1.Event
 	for _, e := range list.Items {

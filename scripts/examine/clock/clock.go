@@ -1,4 +1,5 @@
-package examine
+// Package clock measures time in what the machine gives.
+package clock
 
 import (
 	"context"
@@ -12,14 +13,14 @@ import (
 	"example.com/operator-workshop/scripts/examine/fixture"
 )
 
-// A clock measures how long the machine has worked for the lab. On an idle machine it advances as the wall time does. If
+// A Clock measures how long the machine has worked for the lab. On an idle machine it advances as the wall time does. If
 // other programs want the processors, it advances more slowly, so the same experiments take longer, and a wait that is
 // over is no fault of the machine.
 //
 // At intervals, the clock wants a processor for a short time, and advances as fast as it gets that time. Two other
 // measures are simpler, and wrong. A timer is hardly late beside busy programs, because a scheduler prefers a program that
 // slept. And /proc/pressure/cpu counts the lab's own programs, on Linux.
-type clock struct{ at atomic.Int64 }
+type Clock struct{ at atomic.Int64 }
 
 const (
 	// interval is the time between two pieces of work, and work is processor time. A scheduler interrupts such a piece.
@@ -31,8 +32,8 @@ const (
 	longest = 6
 )
 
-// run advances the clock until ctx ends.
-func (c *clock) run(ctx context.Context) {
+// Run advances the clock until ctx ends.
+func (c *Clock) Run(ctx context.Context) {
 	runtime.LockOSThread() // the processor time is that of one thread
 	defer runtime.UnlockOSThread()
 	for last := time.Now(); fixture.Pause(ctx, interval) == nil; {
@@ -58,37 +59,37 @@ func processorTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func (c *clock) now() time.Duration { return time.Duration(c.at.Load()) }
+func (c *Clock) Now() time.Duration { return time.Duration(c.at.Load()) }
 
-// within is context.WithTimeoutCause by this clock.
-func (c *clock) within(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+// Within is context.WithTimeoutCause by this clock.
+func (c *Clock) Within(parent context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	end := c.now() + d
+	end := c.Now() + d
 	go func() {
-		for left := d; left > 0 && fixture.Pause(ctx, max(left, interval)) == nil; left = end - c.now() {
+		for left := d; left > 0 && fixture.Pause(ctx, max(left, interval)) == nil; left = end - c.Now() {
 		}
 		cancel(cause)
 	}()
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// eventually is fixture.Eventually by this clock.
-func (c *clock) eventually(ctx context.Context, within time.Duration, observe func() error) error {
-	end := c.now() + within
-	return fixture.Until(ctx, func() bool { return c.now() > end }, observe)
+// Eventually is fixture.Eventually by this clock.
+func (c *Clock) Eventually(ctx context.Context, within time.Duration, observe func() error) error {
+	end := c.Now() + within
+	return fixture.Until(ctx, func() bool { return c.Now() > end }, observe)
 }
 
-// unchanged returns a function that observes a number. It returns how long the number has been the same,
+// Unchanged returns a function that observes a number. It returns how long the number has been the same,
 // by this clock.
-func (c *clock) unchanged() (observe func(n int) time.Duration) {
-	last, since := 0, c.now()
+func (c *Clock) Unchanged() (observe func(n int) time.Duration) {
+	last, since := 0, c.Now()
 	return func(n int) time.Duration {
 		if n != last {
-			last, since = n, c.now()
+			last, since = n, c.Now()
 		}
-		return c.now() - since
+		return c.Now() - since
 	}
 }
 
-// errLate says that a wait was over.
-var errLate = errors.New("the time is over")
+// ErrLate says that a wait was over.
+var ErrLate = errors.New("the time is over")

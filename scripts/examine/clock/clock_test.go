@@ -1,4 +1,4 @@
-package examine
+package clock
 
 import (
 	"context"
@@ -23,12 +23,12 @@ func TestAdvance(t *testing.T) {
 // TestClockOfABusyMachine runs a clock with and without busy loops. Where other programs are busy all the time, only the
 // limit is shown without the loops; TestAdvance has the others.
 func TestClockOfABusyMachine(t *testing.T) {
-	c := &clock{}
-	go c.run(t.Context())
+	c := &Clock{}
+	go c.Run(t.Context())
 	speed := func(d time.Duration) float64 {
-		begin, at := time.Now(), c.now()
+		begin, at := time.Now(), c.Now()
 		_ = fixture.Pause(t.Context(), d)
-		return float64(c.now()-at) / float64(time.Since(begin))
+		return float64(c.Now()-at) / float64(time.Since(begin))
 	}
 	best, begin := 0.0, time.Now()
 	for best < 0.9 && time.Since(begin) < 20*time.Second {
@@ -61,23 +61,23 @@ func TestClockOfABusyMachine(t *testing.T) {
 
 // TestTimeOfAClock has a clock that stands until the test advances it.
 func TestTimeOfAClock(t *testing.T) {
-	c, over := &clock{}, errors.New("over")
-	ctx, cancel := c.within(t.Context(), time.Millisecond, over)
+	c, over := &Clock{}, errors.New("over")
+	ctx, cancel := c.Within(t.Context(), time.Millisecond, over)
 	defer cancel()
 	if err := fixture.Pause(ctx, 2*interval); err != nil {
 		t.Errorf("the clock stood, and its time was over: %v", err)
 	}
 	looks := 0
-	err := c.eventually(t.Context(), time.Second, func() error {
+	err := c.Eventually(t.Context(), time.Second, func() error {
 		if looks++; looks == 3 {
 			c.at.Add(int64(2 * time.Second))
 		}
-		return errLate
+		return ErrLate
 	})
-	if !errors.Is(err, errLate) || looks < 3 || looks > 4 {
+	if !errors.Is(err, ErrLate) || looks < 3 || looks > 4 {
 		t.Errorf("%v after %d looks", err, looks)
 	}
-	observe := c.unchanged()
+	observe := c.Unchanged()
 	for _, step := range []struct {
 		number        int
 		advance, want time.Duration
@@ -93,10 +93,10 @@ func TestTimeOfAClock(t *testing.T) {
 		t.Error(context.Cause(ctx))
 	}
 	parent, end := context.WithCancelCause(t.Context())
-	child, cancel := c.within(parent, time.Hour, over)
+	child, cancel := c.Within(parent, time.Hour, over)
 	defer cancel()
-	end(errNothing)
-	if <-child.Done(); !errors.Is(context.Cause(child), errNothing) {
+	end(over)
+	if <-child.Done(); !errors.Is(context.Cause(child), over) {
 		t.Error(context.Cause(child))
 	}
 }
