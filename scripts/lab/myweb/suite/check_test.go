@@ -46,14 +46,12 @@ func outcomeOf(t *testing.T, within time.Duration, run func(*T)) outcome.Result 
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	w := &fixture.Fixture{Ledger: ledger.New(nil), Dynamic: none}
-	o := &Operator{User: &fixture.User{Name: "lab"}}
+	o, machine := &Operator{User: &fixture.User{Name: "lab"}}, &clock.Clock{}
 	o.AssumeAll()
-	machine := &clock.Clock{}
 	go machine.Run(ctx)
-	trial := &frame.Trial{Fixture: w, Clock: machine, Ctx: ctx, Namespace: "check", User: "lab"}
-	check := &T{Trial: trial, Operator: o, check: Check{ID: "test", Run: run}}
-	return check.do()
+	trial := &frame.Trial{Fixture: &fixture.Fixture{Ledger: ledger.New(nil), Dynamic: none}, Clock: machine, Ctx: ctx, User: "lab",
+		Namespace: "check"}
+	return (&T{Trial: trial, Operator: o, check: Check{ID: "test", Run: run}}).do()
 }
 
 // TestTimeThatRanOutIsNoPass has checks that find no failure, the first two because they did not watch long enough.
