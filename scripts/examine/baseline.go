@@ -80,7 +80,8 @@ func Compare(older, newer *Report) (page string, worse []string) {
 		delete(before, f.ID)
 		line := fmt.Sprintf("- %s: %s → %s: %s", f.Title, was.Verdict, f.Verdict, firstLine(f.What))
 		switch {
-		case !known && older.cut(f.Experiment), f.Left+was.Left > 0: // only one side had time for it
+		case !known && older.cut(f.Experiment), f.Left+was.Left > 0,
+			f.Of != was.Of && (older.cut(f.Experiment) || newer.cut(f.Experiment)): // only one side had time for it
 		case !known:
 			only = append(only, fmt.Sprintf("- only now: %s: %s", f.Title, f.Verdict))
 		case (f.Verdict == Skipped) != (was.Verdict == Skipped):

@@ -65,13 +65,14 @@ func crashes(r *run) error {
 	}
 	summary := fmt.Sprintf("%d of %d sequences over %d writes were tried; in %d the operator was killed as often as "+
 		"planned (in the others it needed fewer writes)", tried, len(all), len(keys), fired)
+	f := passed("%s; each ended as undisturbed", summary)
 	if bad := r.report.count("crash", Failed); bad > 0 {
-		r.add("killed after its writes, in sequences", failed("%s; %d ended differently", summary, bad))
+		f = failed("%s; %d ended differently", summary, bad)
 	} else if fired == 0 {
-		r.add("killed after its writes, in sequences", skipped("%s", summary))
-	} else {
-		r.add("killed after its writes, in sequences", passed("%s; each ended as undisturbed", summary))
+		f = skipped("%s", summary)
 	}
+	f.Of = tried
+	r.add("killed after its writes, in sequences", f)
 	return nil
 }
 

@@ -226,7 +226,9 @@ func (r *run) changeFields(c child) (f Finding, left, of int, err error) {
 		return f, 0, 0, err
 	}
 	all.changed -= alone.left
-	return r.judgeFields(c, all, alone), left + alone.left, len(chosen), nil
+	f = r.judgeFields(c, all, alone)
+	f.Of = all.changed + all.fixed
+	return f, left + alone.left, len(chosen), nil
 }
 
 // judgeFields is the finding about the fields of a child. Those that stayed changed were changed once more, alone.

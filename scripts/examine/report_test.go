@@ -573,10 +573,13 @@ func TestOneFindingForVariants(t *testing.T) {
 
 // TestWhatWasNotTriedStandsFirst has two reports of one operator, of which the older had less time.
 func TestWhatWasNotTriedStandsFirst(t *testing.T) {
-	older := reportOf(map[string]Verdict{"a": Passed, "slow": Skipped, notTried + "faults": Skipped, "old": Passed})
+	older := reportOf(map[string]Verdict{"a": Passed, "slow": Skipped, notTried + "faults": Skipped, "old": Passed, "parts": Passed})
 	for n := range older.Findings {
-		if f := &older.Findings[n]; f.Verdict == Skipped {
+		switch f := &older.Findings[n]; {
+		case f.Verdict == Skipped:
 			f.Left, f.Of = 3, 13
+		case f.Title == "parts":
+			f.Of = 10 // the newer one had none of them
 		}
 	}
 	lines := strings.Split(older.Markdown(), "\n")
@@ -589,8 +592,8 @@ func TestWhatWasNotTriedStandsFirst(t *testing.T) {
 	if want := "Not tried: 3 of 13 faults; slow; the experiments creation, "; !strings.Contains(first, want) {
 		t.Errorf("the first lines lack %q:\n%s", want, first)
 	}
-	page, _ := Compare(older, reportOf(map[string]Verdict{"a": Failed, "slow": Failed, "old": Passed, "new": Failed}))
-	if !strings.Contains(page, "- a: passed → failed") || strings.Contains(page, "slow") || strings.Contains(page, "new") ||
+	page, _ := Compare(older, reportOf(map[string]Verdict{"a": Failed, "slow": Failed, "old": Passed, "new": Failed, "parts": Failed}))
+	if !strings.Contains(page, "- a: passed → failed") || strings.Contains(page, "parts") || strings.Contains(page, "slow") || strings.Contains(page, "new") ||
 		strings.Contains(page, "faults") || strings.Contains(page, "| Drift") {
 		t.Errorf("the comparison has what one side alone had time for:\n%s", page)
 	}

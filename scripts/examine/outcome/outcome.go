@@ -44,7 +44,7 @@ type Result struct {
 	// File and Line are the place of the manifest or CRD that the result is about, if it is about one.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Left is how many parts of an experiment were not tried, of Of parts.
+	// Left is how many parts of an experiment were not tried, of Of parts. Without Left, Of parts were tried.
 	Left int `json:"left,omitempty"`
 	Of   int `json:"of,omitempty"`
 	// Needs are properties that a program must have for the check to apply.
