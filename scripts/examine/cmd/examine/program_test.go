@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,14 @@ func TestTheProgramRunsInAnEmptyFolder(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "passed  reads come from the cache") {
 		t.Errorf("%v\n%s", err, out)
+	}
+	// A finding that fails, and an examination that is not possible.
+	for _, setting := range []string{"FAIL_ON=creation ENV=FAULT=creates", "PROGRAM=none"} {
+		again := exec.CommandContext(t.Context(), program, append(slices.Clone(cmd.Args[1:]), strings.Fields(setting)...)...)
+		again.Dir, again.Env = cmd.Dir, cmd.Env
+		if out, err := again.CombinedOutput(); again.ProcessState.ExitCode() != 1 {
+			t.Errorf("%s: %v, want the exit code 1\n%s", setting, err, out)
+		}
 	}
 	if _, err := os.Stat(in("empty/out/examine/examine.sarif")); err != nil {
 		t.Error(err)
