@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/scripts/examine/fixture"
+	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/state"
 )
 
@@ -110,26 +111,42 @@ func (t *trial) refusedUntil(c child, mark int, lift func() error, message strin
 	if err := lift(); err != nil {
 		return f, false, err
 	}
+	tries := len(t.refusals(c, mark))
 	begin, mark := time.Now(), t.Mark()
-	if err := t.Eventually(time.Minute, end); err != nil {
+	if err := t.Eventually(time.Minute, end); err != nil && len(t.Writes(mark)) == 0 && backoff(tries) > time.Minute {
+		return unfinished(fmt.Errorf("after %d tries, a queue with exponential backoff may wait for %v", tries, backoff(tries))),
+			false, nil
+	} else if err != nil {
 		return t.notRecovered("1 minute after it was allowed again", mark, err), false, nil
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
 	return w.judge(where, back, reported, missing), reported, nil
 }
 
+// backoff is how long a queue of client-go waits at most before it tries again, by default, after a number of failures. Each
+// event about an object is a try, too, so some seconds can have many.
+func backoff(failures int) time.Duration {
+	return min(5*time.Millisecond<<min(failures, 20), 1000*time.Second)
+}
+
 // awaitRefusal waits until the API server refuses a write of a child since a mark, and returns its message.
 func (t *trial) awaitRefusal(c child, mark int) (message string, err error) {
 	err = t.Eventually(20*time.Second, func() error {
-		for _, e := range t.Writes(mark) {
-			if e.FullResource() == ledgerName(c) && isRefused(e) {
-				message = e.Message
-				return nil
-			}
+		all := t.refusals(c, mark)
+		if len(all) == 0 {
+			return errors.New("it was never refused anything")
 		}
-		return errors.New("it was never refused anything")
+		message = all[0].Message
+		return nil
 	})
 	return message, err
+}
+
+// refusals are the writes of a child since a mark that the API server refused.
+func (t *trial) refusals(c child, mark int) []ledger.Entry {
+	return slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool {
+		return e.FullResource() != ledgerName(c) || !isRefused(e)
+	})
 }
 
 // judge makes a finding of the observations.

@@ -189,7 +189,7 @@ func TestWithoutFast(t *testing.T) {
 		"an addition that it removes": {"strips", "admission", "admission", "the operator removed a container that another client added"},
 		"a refused addition that nobody hears of": {"overlooks", "admission", "admission",
 			"added to deployments.apps/hello](#admission): neither the status nor an event reports it; as undisturbed"},
-		"a fight about the status":  {"", "drift", "drift", "another client falsified conditions[Ready].status 50 times"},
+		"a fight about the status":  {"", "drift", "drift", `another client falsified conditions\[Ready\].status 50 times`},
 		"no fight about the status": {"calms", "drift", "drift", "**passed**: a client that falsifies the status"},
 		"watches that end forever, with the API server": {"deaf", "faults", "faults",
 			"killed and restarted](#api-faults): the operator stayed alive; it worked again "},

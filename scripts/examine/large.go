@@ -82,7 +82,7 @@ func (t *trial) becomesTooLarge(v variation, c child) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	other, err := t.otherServed()
+	other, err := t.otherServed(false)
 	if err != nil {
 		return failed("while %s was too large, %v", c, err).with(lines(t.Writes(mark))...), nil
 	}
