@@ -110,7 +110,14 @@ func unmanagedObjects(t *suite.T) {
 		}
 		return err
 	})
-	t.Pause(300 * time.Millisecond) // the operator gets the last events
+	begin := time.Now()
+	t.Eventually("the operator has got their last events", 0, func() error {
+		at := t.Fixture.Ledger.Delivered(t.Operator.User.Name, "", "").Time
+		if time.Since(begin) < time.Second || time.Since(at) < time.Second {
+			return fmt.Errorf("the newest event came at %v", at)
+		}
+		return nil
+	})
 	before := enqueued(t, address)
 	for _, k := range suite.Kinds {
 		t.Make(k, suite.Unmanaged(k, "stranger"))
