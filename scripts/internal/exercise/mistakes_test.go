@@ -141,6 +141,20 @@ func TestShapes(t *testing.T) {
 		"\na := b\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a.Spec, b.Spec) {}":                             "compared with itself",
 		"\na := b.DeepCopy()\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a, b) {}":                            "",
 		"\nr.Get(ctx, key, b)\na := b\nb.Spec = s\nif cmp.DeepEqual(a.Spec, s) {}":                      "",
+		"\na := b\nif cmp.DeepEqual(a.Spec, b.Spec) {}":                                                 "", // a struct may be copied
+		"\na := b\nb = b.DeepCopy()\nr.Update(ctx, b)\nif cmp.DeepEqual(a, b) {}":                       "",
+		"\nbase := b\nr.Status().Patch(ctx, b, client.MergeFrom(base))":                                 "patched from itself",
+		"\np := client.MergeFrom(b)\nb = b.DeepCopy()\nr.Patch(ctx, b, p)":                              "",
+		"\nr.Patch(ctx, b, client.MergeFrom(b.DeepCopy()))":                                             "",
+		"\nfor _, c := range d.Spec.Containers {\nc.Image = i\n}":                                       "changed copy",
+		"\nc := d.Spec.Containers[0]\nc.Image = i":                                                      "changed copy",
+		"\nt := d.Spec.Template\nt.Spec = s\nd.Spec.Template = t":                                       "",
+		"\nt := d.Spec.Template\nt.Labels[k] = v":                                                       "",
+		"\nt := &d.Spec.Template\nt.Spec = s":                                                           "",
+		"\nd.Labels = want.GetLabels()":                                                                 "others replaced",
+		"\nd.Labels = merged(d.Labels, want.Labels)\nd.Spec.Replicas = want.Spec.Replicas":              "",
+		"\nd := NewDeployment(w)\nerr := r.ensure(ctx, d, &appsv1.Deployment{})\nx(w, d)":               "read without a name",
+		"\nd := NewDeployment(w)\nerr := r.report(ctx, w, &appsv1.Deployment{})\nx(w, d)":               "",
 	} {
 		for shape := range shapes {
 			found := shaped(shape, map[string][]byte{"a.go": []byte("package a\n\nfunc f() {" + body + "\n}\n")}, nil)
