@@ -171,7 +171,11 @@ func (t *T) isGone(resource, name string) func() error {
 		case err != nil:
 			return err
 		}
-		if web, err := t.Get(name); err == nil && web.DeletionTimestamp != nil && len(web.Finalizers) > 0 {
+		switch web, err := t.Get(name); {
+		case err != nil || web.DeletionTimestamp == nil || len(web.Finalizers) == 0:
+		case resource == Resource:
+			return fmt.Errorf("it is there, and it has the finalizers %s", strings.Join(web.Finalizers, ", "))
+		default:
 			return fmt.Errorf("it is there, and its deleted MyWeb has the finalizers %s", strings.Join(web.Finalizers, ", "))
 		}
 		if resource != Resource && len(o.GetOwnerReferences()) == 0 {
