@@ -171,7 +171,7 @@ func (e Exercise) shownBy(failure string, all []difference.Difference, mine, sol
 	own, others, text := difference.Statements(mine), difference.Statements(solution), source(mine)
 	for _, m := range inLanguage(e.said, mistakes) {
 		if m.Statement+m.Shape == "" || !regexp.MustCompile(m.Says).MatchString(failure) ||
-			!regexp.MustCompile(m.Source).MatchString(text) {
+			!regexp.MustCompile(m.Source).MatchString(text) || m.Lacks != "" && regexp.MustCompile(m.Lacks).MatchString(text) {
 			continue
 		}
 		shows := regexp.MustCompile(m.Statement)

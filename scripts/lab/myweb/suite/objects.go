@@ -157,7 +157,7 @@ func (t *T) unowned(resource, name string) string {
 
 // AwaitGone returns when an object is gone.
 func (t *T) AwaitGone(resource, name string, within time.Duration) {
-	t.Eventually(resource+" "+name+" is gone", within, t.isGone(resource, name))
+	t.Eventually(KindOf[resource]+" "+name+" is gone", within, t.isGone(resource, name))
 }
 
 // isGone returns an error unless an object is gone. It says what keeps a child: the finalizers of its deleted MyWeb, or that

@@ -338,7 +338,7 @@ func (t *T) Gone(name string) {
 	for _, k := range Kinds {
 		o, err := t.Objects(k).Get(t.ctx, name, metav1.GetOptions{})
 		if err == nil && len(o.GetOwnerReferences()) == 0 {
-			t.Reaction(k+" "+name+" is gone", 0, t.isGone(k, name))
+			t.Reaction(KindOf[k]+" "+name+" is gone", 0, t.isGone(k, name))
 			continue
 		}
 		t.AwaitGone(k, name, t.limit(20*time.Second, t.Operator.owns))
