@@ -12,7 +12,7 @@ import (
 var (
 	baseOf     = regexp.MustCompile(`\b(?:StrategicMergeFrom|MergeFrom)(?:WithOptions)?\((\w+)[,)]`)
 	structOf   = regexp.MustCompile(`^(?:\*\w+|[\w.()*\[\]]+\.(?:Template|Spec|ObjectMeta|Status|Strategy))$`)
-	elementsOf = regexp.MustCompile(`\.(?:Containers|InitContainers|Ports|Volumes|Env|Conditions)(\[\w+\])?$`)
+	elementsOf = regexp.MustCompile(`^[\w.()*\[\]]+\.(?:Containers|InitContainers|Ports|Volumes|Env|Conditions)(\[\w+\])?$`)
 	wholeField = regexp.MustCompile(`^[\w.]+\.(?:Labels|Annotations|ObjectMeta|Spec|Template|Containers) = (?:map\[.*|[\w.*()]+\.` +
 		`(?:Labels|Annotations|ObjectMeta|Spec|Template|Containers|GetLabels\(\)|GetAnnotations\(\)))$|` +
 		`^[\w.]+\.Set(?:Labels|Annotations)\((?:map\[.*|[\w.*()]+\.(?:Labels|Annotations|GetLabels\(\)|GetAnnotations\(\)))\)$|` +
@@ -65,6 +65,9 @@ func comparedWithItself(f *ast.FuncDecl) ast.Node {
 func patchedFromItself(f *ast.FuncDecl) ast.Node {
 	calls, objects := nodesOf[*ast.CallExpr](f, regexp.MustCompile(`\.Patch\(\w+, (\w+), .+\)$`))
 	for n, call := range calls {
+		if function, ok := call.Fun.(*ast.SelectorExpr); !ok || function.Sel.Name != "Patch" || len(call.Args) < 3 {
+			continue // a call around it
+		}
 		var base ast.Node = call.Args[2]
 		named := regexp.MustCompile(`^` + regexp.QuoteMeta(printed(base)) + ` :?= `)
 		if made, _ := nodesOf[*ast.AssignStmt](f, named); len(made) == 1 {
