@@ -1,7 +1,10 @@
 // Package outcome has the result of a check. The lab, its examination of any operator, and the exercises share it.
 package outcome
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Verdict is how a check ended.
 type Verdict string
@@ -68,6 +71,14 @@ type Result struct {
 
 // Passed reports whether the check passed. A skipped check did not pass.
 func (r Result) Passed() bool { return r.Verdict == Passed }
+
+// Timed returns a title with the time of the check. A result that another check has found took none.
+func (r Result) Timed(title string) string {
+	if r.Took == 0 {
+		return title
+	}
+	return fmt.Sprintf("%s (%.1f s)", title, r.Took.Seconds())
+}
 
 // Count returns how many results have a verdict.
 func Count(results []Result, v Verdict) (n int) {

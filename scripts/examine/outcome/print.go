@@ -33,15 +33,22 @@ const margin = "          "
 // leastText is the least width of a text beside its margin, also in a narrow terminal.
 const leastText = 20
 
-// Wrap writes a text with a margin, in lines that fit. A word is cut only when it is longer than a line, as in JSON. A
-// checked program may have printed the text.
+// Wrap writes a text with a margin, in lines that fit. A word is cut only when it is longer than a line, as JSON, which is
+// cut behind a comma. A checked program may have printed the text.
 func Wrap(w io.Writer, margin, text string) {
 	most := max(width()-len(margin), leastText)
 	text = output.Wrap(output.Lines(strings.TrimRight(text, "\n")), most)
 	for line := range strings.SplitSeq(text, "\n") {
 		rest := []rune(line)
-		for ; len(rest) > most; rest = rest[most:] {
-			fmt.Fprintln(w, margin+string(rest[:most]))
+		for len(rest) > most {
+			part := rest[:most]
+			for n, r := range part {
+				if r == ',' {
+					part = rest[:n+1]
+				}
+			}
+			fmt.Fprintln(w, margin+string(part))
+			rest = rest[len(part):]
 		}
 		fmt.Fprintln(w, strings.TrimRight(margin+string(rest), " "))
 	}
@@ -81,7 +88,7 @@ func (r Result) Print(w io.Writer, verbose bool) {
 		Line(w, r.Verdict, r.ID, r.Accepted+": "+r.Title)
 		return
 	}
-	Line(w, r.Verdict, r.ID, fmt.Sprintf("%s (%.1f s)", r.Title, r.Took.Seconds()))
+	Line(w, r.Verdict, r.ID, r.Timed(r.Title))
 	if r.What != "" {
 		Wrap(w, margin, r.What)
 	}

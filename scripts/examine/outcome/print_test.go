@@ -8,8 +8,8 @@ import (
 func TestLinesAreCutBetweenWords(t *testing.T) {
 	word := strings.Repeat("ü", 48)
 	var out strings.Builder
-	Wrap(&out, "  | ", word+" "+word[2:]+" "+word+"\n\n"+word+word+word+" b\n")
-	want := "  | " + word + " " + word[2:] + "\n  | " + word + "\n  |\n  | " + word + word + "\n  | " + word + "\n  | b\n"
+	Wrap(&out, "  | ", word+" "+word[2:]+" "+word+"\n\n"+word+","+word+word+word+" b\n")
+	want := "  | " + word + " " + word[2:] + "\n  | " + word + "\n  |\n  | " + word + ",\n  | " + word + word + "\n  | " + word + "\n  | b\n"
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)
 	}

@@ -159,7 +159,7 @@ func (e Exercise) PrintOwn(w io.Writer, verdicts []Result, verbose bool, more ..
 		}
 		return
 	}
-	outcome.Line(w, bad[0].Verdict, bad[0].ID, fmt.Sprintf("%s (%.1f s)", e.said.SayWhole(bad[0].Title), bad[0].Took.Seconds()))
+	outcome.Line(w, bad[0].Verdict, bad[0].ID, bad[0].Timed(e.said.SayWhole(bad[0].Title)))
 	e.printLines(w, append(failureLines(bad[0]), more...))
 }
 

@@ -28,7 +28,7 @@ func TestFourFailuresAreOneCard(t *testing.T) {
 	e := Exercise{ID: "04.3", Chapter: "04-controller-runtime", File: "main.go"}
 	var out strings.Builder
 	noOwner.Print(&out, e, false)
-	const want = `  failed  behaviour/05-deleted-configmap   a deleted ConfigMap comes back, once (0.0 s)
+	const want = `  failed  behaviour/05-deleted-configmap   a deleted ConfigMap comes back, once
   Done:        a user deleted ConfigMap web
   Expected:    the ConfigMap is back
   Happened:    the operator sends nothing any more, and configmaps "web" not found

@@ -20,9 +20,11 @@ type Cause struct {
 	Same bool
 }
 
-// place returns the line of the card that names the first place.
+// place returns the line of the card that names the first place. The differences beside a guess without a statement may have
+// nothing to do with it.
 func (c Cause) place() (lines []CardLine) {
-	if some := ownOf(shown(c.Differs)); len(some) > 0 {
+	isVague := c.Wrong.Guess && !c.Same && c.Wrong.Source+c.Wrong.Statement+c.Wrong.Shape == "" && len(ownOf(c.Differs)) > 1
+	if some := ownOf(shown(c.Differs)); len(some) > 0 && !isVague {
 		lines = append(lines, CardLine{translation.Mark("Look at"), some[0].Place() + ": " + beginningOf(some[0].Statement)})
 	}
 	return lines
@@ -30,7 +32,7 @@ func (c Cause) place() (lines []CardLine) {
 
 // beginningOf returns the beginning of a long statement.
 func beginningOf(statement string) string {
-	const most = 80
+	const most = 160
 	if all := []rune(statement); len(all) > most {
 		return string(all[:most-1]) + "…"
 	}
@@ -76,6 +78,9 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 	byStatement, places := e.shownBy(ofCard(failure), all, mine, solution)
 	if len(all) > mostDifferences && len(ownOf(all)) > mostDifferences/2 {
 		all = nil
+		for n := range places { // what the solution has is not in its place
+			places[n].Kind, places[n].Other = difference.Shown, ""
+		}
 	}
 	about := kindsAndTypes(failure)
 	slices.SortStableFunc(all, func(a, b difference.Difference) int {
@@ -88,7 +93,7 @@ func (e Exercise) cause(failure string, mine, solution, starter map[string][]byt
 		}
 	}
 	for _, w := range known {
-		if same, _ := e.compare(w, all, solution); same || len(all) == 0 && !w.Guess {
+		if same, _ := e.compare(w, all, solution); same || len(all) == 0 && !w.Guess && byStatement.Shape == "" {
 			return Cause{w, w.shows(all, about), true}
 		}
 	}
@@ -166,7 +171,7 @@ func (e Exercise) shownBy(failure string, all []difference.Difference, mine, sol
 	own, others, text := difference.Statements(mine), difference.Statements(solution), source(mine)
 	for _, m := range inLanguage(e.said, mistakes) {
 		if m.Statement+m.Shape == "" || !regexp.MustCompile(m.Says).MatchString(failure) ||
-			!regexp.MustCompile(m.Source).MatchString(text) {
+			!regexp.MustCompile(m.Source).MatchString(text) || m.Lacks != "" && regexp.MustCompile(m.Lacks).MatchString(text) {
 			continue
 		}
 		shows := regexp.MustCompile(m.Statement)
@@ -222,6 +227,9 @@ func (e Exercise) compare(w Wrong, all []difference.Difference, solution map[str
 // exercise.
 func shown(all []difference.Difference) []difference.Difference {
 	const most = 4
+	all = slices.DeleteFunc(slices.Clone(all), func(d difference.Difference) bool { // three calls do what the loop does
+		return d.Line == 0 && strings.HasPrefix(d.Other, "range ")
+	})
 	own := ownOf(all)
 	if lacks := len(all) - len(own); lacks <= most {
 		own = all

@@ -51,12 +51,9 @@ func TestAMistakeIsNamedByItsWords(t *testing.T) {
 		{"it is back\n" + says, "Owns", "owner and child are swapped", ""},
 		{"something else", "", "", ""},
 	} {
-		name, hint := "", ""
-		if some := e.Recognise(test.failure, test.source); len(some) > 0 {
-			name, hint = some[0].Name, some[0].Hint
-		}
-		if name != test.name || !strings.Contains(hint, test.hint) {
-			t.Errorf("%s: %q, %q; want %q", test.failure, name, hint, test.name)
+		first := append(e.Recognise(test.failure, test.source), Wrong{})[0]
+		if first.Name != test.name || !strings.Contains(first.Hint, test.hint) {
+			t.Errorf("%s: %q, %q; want %q", test.failure, first.Name, first.Hint, test.name)
 		}
 	}
 }
@@ -72,15 +69,12 @@ func TestAWriteThatChangesAFieldLacksNoComparison(t *testing.T) {
 			"\nAfter that": "a write that differs each time",
 		"expected no write of configmaps; but the operator sent 2 writes:" + same + moved + "\nAfter that": "",
 	} {
-		name := ""
-		if some := recognise(mistakes, failure, ""); len(some) > 0 {
-			name = some[0].Name
-			if strings.Contains(failure, "changed") && !strings.Contains(some[0].Hint, "changes status.conditions[Available].message, although") {
-				t.Errorf("the hint is %q", some[0].Hint)
-			}
+		first := append(recognise(mistakes, failure, ""), Wrong{})[0]
+		if strings.Contains(failure, "changed") && !strings.Contains(first.Hint, "changes status.conditions[Available].message, although") {
+			t.Errorf("the hint is %q", first.Hint)
 		}
-		if name != want {
-			t.Errorf("%q, want %q: %s", name, want, failure)
+		if first.Name != want {
+			t.Errorf("%q, want %q: %s", first.Name, want, failure)
 		}
 	}
 }
@@ -130,22 +124,13 @@ func TestAStatementShowsTheMistake(t *testing.T) {
 
 // TestShapes has programs in several styles, with a mistake and without it.
 func TestShapes(t *testing.T) {
-	const set, read, send = "\nweb.Status = s", "\nr.Get(ctx, key, latest)", "\nr.Status().Update(ctx, latest)"
-	for body, want := range map[string]string{
-		set + "\nretry.OnError(b, func() error {" + read + "\nreturn r.Status().Update(ctx, latest) })": "another object sent",
-		"\nlatest.Status.Phase = p" + read + send:                                                       "read over the status",
-		set + "\nweb.DeepCopyInto(latest)" + send:                                                       "",
-		set + read + "\nlatest.Status = s" + send:                                                       "",
-		"\nd := NewDeployment(w)\nx := StatusFor(w, d)":                                                 "status of a new object",
-		"\nd := NewDeployment(w)\nr.Get(ctx, key, d)\nx := StatusFor(w, d)":                             "",
-		"\na := b\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a.Spec, b.Spec) {}":                             "compared with itself",
-		"\na := b.DeepCopy()\nr.Get(ctx, key, b)\nif cmp.DeepEqual(a, b) {}":                            "",
-		"\nr.Get(ctx, key, b)\na := b\nb.Spec = s\nif cmp.DeepEqual(a.Spec, s) {}":                      "",
-	} {
-		for shape := range shapes {
-			found := shaped(shape, map[string][]byte{"a.go": []byte("package a\n\nfunc f() {" + body + "\n}\n")}, nil)
-			if (len(found) > 0) != (shape == want) {
-				t.Errorf("%s: %s is found: %+v, want %q", body, shape, found, want)
+	var all []struct{ Body, Shape string }
+	testkit.Must(t, strictyaml.Read(filepath.Join("testdata", "shapes.yaml"), &all))
+	for shape := range shapes {
+		for _, p := range all {
+			found := shaped(shape, map[string][]byte{"a.go": []byte("package a\n\nfunc f() { " + p.Body + " }\n")}, nil)
+			if (len(found) > 0) != (shape == p.Shape) {
+				t.Errorf("%s: %s is found: %+v, want %q", p.Body, shape, found, p.Shape)
 			}
 		}
 	}

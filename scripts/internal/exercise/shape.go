@@ -21,6 +21,10 @@ var shapes = map[string]func(*ast.FuncDecl) ast.Node{
 	"read over the status":   readOverStatus,
 	"status of a new object": statusOfNew,
 	"compared with itself":   comparedWithItself,
+	"patched from itself":    patchedFromItself,
+	"changed copy":           changedCopy,
+	"others replaced":        othersReplaced,
+	"read without a name":    readWithoutName,
 }
 
 // shaped returns the statements of a program that have a shape, as differences. Those of all are about the same lines.
@@ -143,23 +147,6 @@ func statusOfNew(f *ast.FuncDecl) ast.Node {
 				if uses, _ := nodesOf[*ast.Ident](f, regexp.MustCompile(`^`+name.Name+`$`)); len(made) == 1 && len(uses) == 2 {
 					return call
 				}
-			}
-		}
-	}
-	return nil
-}
-
-// comparedWithItself finds a comparison of two variables that are one object: one is assigned to the other, and then a read
-// fills the object.
-func comparedWithItself(f *ast.FuncDecl) ast.Node {
-	calls, pairs := nodesOf[*ast.CallExpr](f, compares)
-	got, into := nodesOf[*ast.CallExpr](f, reads)
-	for n := range calls {
-		a, b := pairs[n][1], pairs[n][2]
-		same, _ := nodesOf[*ast.AssignStmt](f, regexp.MustCompile(`^(?:`+a+` :?= `+b+`|`+b+` :?= `+a+`)$`))
-		for g, read := range got {
-			if name := into[g][1]; len(same) > 0 && (name == a || name == b) && same[0].Pos() < read.Pos() {
-				return same[0]
 			}
 		}
 	}

@@ -102,6 +102,9 @@ func noCreate(t *suite.T) {
 	}
 	t.Gone("background")
 	t.Gone("foreground")
+	for name := range fixture.Propagations { // a finalizer of the operator may keep it
+		t.AwaitGone(suite.Resource, name, 0)
+	}
 	wantNoErrors(t)
 }
 

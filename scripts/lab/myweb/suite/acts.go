@@ -116,10 +116,17 @@ func (t *T) reactionTo(to act) string {
 		text += fmt.Sprintf("\nThe %s %s has no owner reference since the operator's %s.", KindOf[requests[at].FullResource()],
 			requests[at].Name, requests[at].Verb)
 	}
-	if to.resource == Resource && len(About(requests, Kinds...)) == 0 {
+	isOther := func(e ledger.Entry) bool { return e.Verb == wire.Create || e.Open }
+	switch ofChildren := About(requests, Kinds...); {
+	case to.resource == Resource && len(ofChildren) == 0:
 		text += "\nNo request was about a child."
+	case len(About(requests[len(requests)-1:], Kinds...)) == 0:
+		if writes := slices.DeleteFunc(ofChildren, isOther); len(writes) > 0 {
+			w := writes[len(writes)-1]
+			text += fmt.Sprintf("\nThe last request about a child: %s %s %s %d %s", w.Verb, w.FullResource(), w.Name, w.Code, w.Effect)
+		}
 	}
-	return text
+	return strings.TrimRight(text, " ")
 }
 
 // mostWrites is how many writes of one object show that an operator does not stop. With backoff, writes that the API

@@ -375,8 +375,9 @@ func TestTheOwnerThatADeletedChildLacked(t *testing.T) {
 // TestAChangeThatReachesNoChild has a user who changes the MyWeb: the operator writes the status, or also a child.
 func TestAChangeThatReachesNoChild(t *testing.T) {
 	for want, resources := range map[string][]string{
-		"After that, the operator sent 1 request: update mywebs 200 moved.\nNo request was about a child.": {"mywebs"},
-		"After that, the operator sent 2 requests, the last: update mywebs 200 moved.":                     {Deployments, "mywebs"},
+		"After that, the operator sent 1 request: update mywebs 200 moved.\nNo request was about a child.":                                                {"mywebs"},
+		"After that, the operator sent 2 requests, the last: update mywebs 200 moved.\nThe last request about a child: update deployments.apps 200 moved": {Deployments, "mywebs"},
+		"After that, the operator sent 2 requests, the last: update deployments.apps 200 moved.":                                                          {"mywebs", Deployments},
 	} {
 		o := outcomeOf(t, time.Minute, func(t *T) {
 			t.ActOn(Resource, "a user changed MyWeb web")

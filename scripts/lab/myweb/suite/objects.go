@@ -157,7 +157,7 @@ func (t *T) unowned(resource, name string) string {
 
 // AwaitGone returns when an object is gone.
 func (t *T) AwaitGone(resource, name string, within time.Duration) {
-	t.Eventually(resource+" "+name+" is gone", within, t.isGone(resource, name))
+	t.Eventually(KindOf[resource]+" "+name+" is gone", within, t.isGone(resource, name))
 }
 
 // isGone returns an error unless an object is gone. It says what keeps a child: the finalizers of its deleted MyWeb, or that
@@ -171,7 +171,11 @@ func (t *T) isGone(resource, name string) func() error {
 		case err != nil:
 			return err
 		}
-		if web, err := t.Get(name); err == nil && web.DeletionTimestamp != nil && len(web.Finalizers) > 0 {
+		switch web, err := t.Get(name); {
+		case err != nil || web.DeletionTimestamp == nil || len(web.Finalizers) == 0:
+		case resource == Resource:
+			return fmt.Errorf("it is there, and it has the finalizers %s", strings.Join(web.Finalizers, ", "))
+		default:
 			return fmt.Errorf("it is there, and its deleted MyWeb has the finalizers %s", strings.Join(web.Finalizers, ", "))
 		}
 		if resource != Resource && len(o.GetOwnerReferences()) == 0 {

@@ -61,6 +61,15 @@ func (s WebStatus) String() string {
 	return text
 }
 
+// report formats the status beside the generation. A status of an older generation does not say that the newest is served.
+func (w *Web) report() string {
+	text, of := fmt.Sprintf("generation=%d %v", w.Generation, w.Status), w.Status.ObservedGeneration
+	if w.Status.Completed && 0 < of && of < w.Generation {
+		return fmt.Sprintf("the status is still that of generation %d: %s", of, text)
+	}
+	return text
+}
+
 // Is reports whether the web is completed for its newest generation.
 func (w *Web) Is() bool { return w.Status.Completed && w.Status.ObservedGeneration == w.Generation }
 
@@ -192,7 +201,7 @@ func (t *T) Reacts(name, what string, wanted func(*Web) bool) (web *Web) {
 func (t *T) is(name string, web **Web, wanted func(*Web) bool) func() error {
 	return func() (err error) {
 		if *web, err = t.Get(name); err == nil && !wanted(*web) {
-			err = fmt.Errorf("generation=%d %v", (*web).Generation, (*web).Status)
+			err = errors.New((*web).report())
 		}
 		return err
 	}
@@ -329,7 +338,7 @@ func (t *T) Gone(name string) {
 	for _, k := range Kinds {
 		o, err := t.Objects(k).Get(t.Ctx, name, metav1.GetOptions{})
 		if err == nil && len(o.GetOwnerReferences()) == 0 {
-			t.Reaction(k+" "+name+" is gone", 0, t.isGone(k, name))
+			t.Reaction(KindOf[k]+" "+name+" is gone", 0, t.isGone(k, name))
 			continue
 		}
 		t.AwaitGone(k, name, t.limit(20*time.Second, t.Operator.owns))
