@@ -59,6 +59,7 @@ func processorTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
+// Now is how far the clock has advanced.
 func (c *Clock) Now() time.Duration { return time.Duration(c.at.Load()) }
 
 // Within is context.WithTimeoutCause by this clock.
