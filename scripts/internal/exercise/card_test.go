@@ -190,9 +190,8 @@ func TestTheCardQuotesTheErrorThatTheOperatorLogged(t *testing.T) {
 	const swapped = "2026-11-29T09:19:46Z\tERROR\tCannot set the owner\t{\"controller\": \"myweb\", \"namespace\": \"ns\", \"error\": " +
 		"\"Object ns/web is already owned by another ConfigMap controller web\"}"
 	for name, test := range map[string]struct {
-		evidence []string
-		reaction string
-		want     string
+		evidence       []string
+		reaction, want string
 	}{
 		"swapped arguments": {evidence: words("2026-11-29T09:19:45Z\tINFO\tReconciled\t{\"namespace\": \"ns\"}", swapped,
 			"2026-11-29T09:19:47Z\tINFO\tReconciled\t{\"namespace\": \"ns\"}"),

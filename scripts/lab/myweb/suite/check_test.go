@@ -372,7 +372,7 @@ func TestTheOwnerThatADeletedChildLacked(t *testing.T) {
 	}
 }
 
-// TestAChangeThatReachesNoChild has a user who changes the MyWeb: the operator writes the status, or also a child.
+// TestAChangeThatReachesNoChild has a user who changes the MyWeb: the operator writes the status, or also a child, or nothing.
 func TestAChangeThatReachesNoChild(t *testing.T) {
 	for want, resources := range map[string][]string{
 		"After that, the operator sent 1 request: update mywebs 200 moved.\nNo request was about a child.":                                                {"mywebs"},
@@ -393,6 +393,10 @@ func TestAChangeThatReachesNoChild(t *testing.T) {
 		if got := strings.ReplaceAll(o.Reaction, "  ", " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	old := &Web{Status: WebStatus{Completed: true, ObservedGeneration: 1}}
+	if old.Generation = 2; !strings.HasPrefix(old.report(), "the status is still that of generation 1: generation=2 ") {
+		t.Error(old.report())
 	}
 }
 
