@@ -33,7 +33,7 @@ var statements = map[string]func(*testing.T, client.WithWatch){
 	"The generation of the MyWeb changes when its spec changes":                                  generationOfStatus,
 	"With GenerateName the API server gives each object another name":                            generatedName,
 	"what only the other apply has is removed":                                                   secondApply,
-	"it replaces the list in the cluster, with the containers of others":                         patchOfList,
+	"this list replaces the one in the cluster, with the containers of others":                   patchOfList,
 	"An own write that changes an object is an event":                                            equalStatus,
 }
 
