@@ -351,23 +351,23 @@ func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
 	database(t, "longer", "CREATE TABLE big AS SELECT n, repeat(md5(n::text), 30) x FROM generate_series(1, 20000) n;")
 	settings = with(settings, "BACKUP_DATABASE", "longer")
 	for name, test := range map[string]struct {
-		cut  func(t *testing.T, run, restic, dump int) error
+		cut  func(t *testing.T, run, restic, dump *os.Process) error
 		want Reason
 	}{
-		"pg_dump is killed": {func(_ *testing.T, _, _, dump int) error { return syscall.Kill(dump, syscall.SIGKILL) }, ReasonDumpFailed},
-		"the server ends the session": {func(*testing.T, int, int, int) error {
+		"pg_dump is killed": {func(_ *testing.T, _, _, dump *os.Process) error { return dump.Kill() }, ReasonDumpFailed},
+		"the server ends the session": {func(_ *testing.T, _, _, _ *os.Process) error {
 			_, err := psql("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY public.big%'")
 			return err
 		}, ReasonDumpFailed},
-		"the run is killed": {func(t *testing.T, run, restic, _ int) error {
+		"the run is killed": {func(t *testing.T, run, restic, _ *os.Process) error {
 			_, _, fault := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 			if fault != 0 {
 				return fault
 			}
-			err := errors.Join(syscall.Kill(run, syscall.SIGKILL), syscall.Kill(restic, syscall.SIGKILL))
+			err := errors.Join(run.Kill(), restic.Kill())
 			await(t, "the end of restic", func() bool { // until it is waited for, its lock looks held
-				_, _ = syscall.Wait4(restic, nil, syscall.WNOHANG, nil) // the run may have waited before its own end
-				return syscall.Kill(restic, 0) == syscall.ESRCH
+				_, _ = syscall.Wait4(restic.Pid, nil, syscall.WNOHANG, nil) // the run may have waited before its own end
+				return restic.Signal(syscall.Signal(0)) != nil
 			})
 			return err
 		}, ""},
@@ -376,21 +376,19 @@ func TestADumpThatEndsEarlyIsNotASnapshot(t *testing.T) {
 			release := hold(t, "longer", "big")
 			var out, errs bytes.Buffer
 			cmd := startRun(t, verbBackup, settings, &out, &errs)
-			run, restic, dump := cmd.Process.Pid, 0, 0
+			var restic, dump *os.Process
 			await(t, "pg_dump", func() bool {
-				restic, dump = processOf(run, "restic"), processOf(run, "pg_dump")
-				return dump != 0 && sql(t, "longer", "SELECT count(*) FROM pg_locks WHERE NOT granted") == "1"
+				restic, dump = processOf(cmd, "restic"), processOf(cmd, "pg_dump")
+				return restic != nil && dump != nil && sql(t, "longer", "SELECT count(*) FROM pg_locks WHERE NOT granted") == "1"
 			})
-			if err := syscall.Kill(restic, syscall.SIGSTOP); err != nil { // so pg_dump cannot finish
-				t.Fatal(err)
-			}
+			noError(t, restic.Signal(syscall.SIGSTOP)) // so pg_dump cannot finish
 			release()
 			await(t, "COPY", func() bool {
 				return sql(t, "postgres", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY public.big%'") == "1"
 			})
-			err := test.cut(t, run, restic, dump)
+			err := test.cut(t, cmd.Process, restic, dump)
 			if test.want != "" {
-				err = errors.Join(err, syscall.Kill(restic, syscall.SIGCONT))
+				err = errors.Join(err, restic.Signal(syscall.SIGCONT))
 			}
 			noError(t, err)
 			if o := end(t, cmd, settings, &out, &errs); o.result.Reason != test.want || o.code == 0 {
@@ -428,8 +426,8 @@ func TestARestoreThatIsKilledLeavesNothing(t *testing.T) {
 	await(t, "COPY", func() bool {
 		return sql(t, "postgres", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY public.t %'") == "1"
 	})
-	for _, pid := range []int{processOf(cmd.Process.Pid, "pg_restore"), cmd.Process.Pid} { // as when a pod is killed
-		if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+	for _, running := range []*os.Process{processOf(cmd, "pg_restore"), cmd.Process} { // as when a pod is killed
+		if running == nil || running.Kill() != nil {
 			t.Fatal("the restore has ended: ", errs.String())
 		}
 	}
@@ -446,8 +444,9 @@ func TestARestoreThatIsKilledLeavesNothing(t *testing.T) {
 	}
 }
 
-// processOf returns a process with a name that descends from another process, or 0.
-func processOf(ancestor int, name string) int {
+// processOf returns a process with a name that a run has started, or nil: as a number, no process would be 0, which is the
+// group of this test to kill(2).
+func processOf(run *exec.Cmd, name string) *os.Process {
 	found, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, path := range found {
 		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
@@ -456,8 +455,9 @@ func processOf(ancestor int, name string) int {
 			continue
 		}
 		for up := pid; up > 1; {
-			if up == ancestor {
-				return pid
+			if up == run.Process.Pid {
+				p, _ := os.FindProcess(pid)
+				return p
 			}
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", up))
 			if err != nil {
@@ -467,5 +467,5 @@ func processOf(ancestor int, name string) int {
 			up, _ = strconv.Atoi(fields[1])
 		}
 	}
-	return 0
+	return nil
 }

@@ -39,8 +39,8 @@ func runSteps(ctx context.Context, steps []step) error {
 			return
 		}
 		s, out := steps[i], &outputs[i]
-		p.begin(s.name)
-		defer p.end(s.name, out)
+		p.begin(s.name, out)
+		defer p.end(out)
 		fmt.Fprintf(out, "== %s\n", s.name)
 		began := time.Now()
 		result := "ok"
@@ -91,15 +91,21 @@ func inParallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// progress prints the output of each step in one piece, and meanwhile the names of the steps that are running.
+// progress prints the output of each step in one piece, and meanwhile what the steps that are running do.
 type progress struct {
 	steps int
 
 	mu      sync.Mutex
 	w       io.Writer
 	wrote   time.Time // to w
-	running []string
+	running []running
 	done    int
+}
+
+// A running step has not ended. What it prints is kept until then.
+type running struct {
+	name string
+	out  *output.Buffer
 }
 
 func newProgress(w io.Writer, steps int) *progress {
@@ -132,21 +138,26 @@ func (p *progress) print(now time.Time) {
 		return
 	}
 	p.wrote = now
-	fmt.Fprintf(p.w, "  %d of %d steps done; running: %s\n", p.done, p.steps, strings.Join(p.running, ", "))
+	fmt.Fprintf(p.w, "  %d of %d steps done; running:\n", p.done, p.steps)
+	for _, r := range p.running {
+		printed := strings.TrimSpace(r.out.String())
+		last := printed[strings.LastIndex(printed, "\n")+1:]
+		fmt.Fprintf(p.w, "    %s: %.*s\n", r.name, max(20, 90-len(r.name)), output.Line(last))
+	}
 }
 
-// begin reports that a step runs.
-func (p *progress) begin(name string) {
+// begin reports that a step runs, whose output goes to out.
+func (p *progress) begin(name string, out *output.Buffer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.running = append(p.running, name)
+	p.running = append(p.running, running{name, out})
 }
 
 // end prints the output of a step that has ended.
-func (p *progress) end(name string, out *output.Buffer) {
+func (p *progress) end(out *output.Buffer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.Index(p.running, name)
+	i := slices.IndexFunc(p.running, func(r running) bool { return r.out == out })
 	p.running = slices.Delete(p.running, i, i+1)
 	p.done++
 	p.wrote = time.Now()

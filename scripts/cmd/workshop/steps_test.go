@@ -69,13 +69,13 @@ func TestWhatIsPrintedIsInOnePiece(t *testing.T) {
 	p := newProgress(&out, 2)
 	outputs := map[string]*output.Buffer{"a": {}, "b": {}}
 	for _, name := range []string{"a", "b"} {
-		p.begin(name)
+		p.begin(name, outputs[name])
 	}
 	for _, name := range []string{"a", "b", "a"} {
 		fmt.Fprint(outputs[name], name)
 	}
 	for _, name := range []string{"b", "a"} {
-		p.end(name, outputs[name])
+		p.end(outputs[name])
 	}
 	if out.String() != "baa" {
 		t.Errorf("it prints %q", out.String())
@@ -87,12 +87,14 @@ func TestASilentStepIsNamed(t *testing.T) {
 		var out strings.Builder
 		p := newProgress(&out, 3)
 		defer p.show()()
-		p.begin("fast")
-		p.begin("slow")
-		p.end("fast", &output.Buffer{})
+		var fast, slow output.Buffer
+		p.begin("fast", &fast)
+		p.begin("slow", &slow)
+		p.end(&fast)
+		fmt.Fprintln(&slow, "== slow\ngo test ./...")
 		time.Sleep(silence + 2*time.Second)
 		synctest.Wait()
-		if want := "  1 of 3 steps done; running: slow\n"; out.String() != want {
+		if want := "  1 of 3 steps done; running:\n    slow: go test ./...\n"; out.String() != want {
 			t.Errorf("it prints %q, want %q", out.String(), want)
 		}
 	})
