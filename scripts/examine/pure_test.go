@@ -16,6 +16,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -448,6 +449,21 @@ func TestATimeoutOfTheLabIsNoFailure(t *testing.T) {
 					t.Errorf("%v: %+v", err, got)
 				}
 			}
+		}
+	}
+}
+
+// TestAPortThatNoServiceHas has the words of kube-apiserver, whose fault does not come on demand.
+func TestAPortThatNoServiceHas(t *testing.T) {
+	refused := []ledger.Entry{{Message: `Service "hello" is invalid: spec.ports[0].nodePort: Invalid value: 30401: provided ` +
+		"port is already allocated"}, {Message: "the object has been modified"}}
+	has := func(port int32) []corev1.Service {
+		return []corev1.Service{{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: port}}}}}
+	}
+	for want, got := range map[string]string{"30401": strandedPort(refused, has(30402)), "": strandedPort(refused, has(30401)) +
+		strandedPort(refused[1:], nil)} {
+		if got != want {
+			t.Errorf("the port that no Service has is %q, want %q", got, want)
 		}
 	}
 }

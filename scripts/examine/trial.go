@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,11 +45,41 @@ func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error
 		if err := r.ensureRunning(t.Ctx); err != nil {
 			return err
 		}
-		finding, err = f(t)
+		if finding, err = f(t); err == nil && finding.Verdict != Failed {
+			return nil
+		}
+		services, listErr := t.fixture.Kube.CoreV1().Services(metav1.NamespaceAll).List(t.Ctx, metav1.ListOptions{})
+		if listErr != nil {
+			return err
+		}
+		if port := strandedPort(t.Writes(0), services.Items); port != "" {
+			finding, err = unfinished(fmt.Errorf("the lab's API server refuses port %s of the nodes, which no Service has: "+
+				"it keeps the port of a cancelled request for some minutes", port)), nil
+		}
 		return err
 	})
 	return finding, err
 }
+
+// strandedPort returns a port of the nodes that the API server refused to the operator at last although no Service has it.
+// The API server allocates a port before it stores the Service. When its client is killed in between, only a repair
+// some minutes later frees the port (pkg/registry/core/service/portallocator/controller in Kubernetes).
+func strandedPort(writes []ledger.Entry, services []corev1.Service) (port string) {
+	for _, e := range writes {
+		if refused := portRefused.FindStringSubmatch(e.Message); refused != nil {
+			port = refused[1]
+		}
+	}
+	for _, s := range services {
+		if slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return fmt.Sprint(p.NodePort) == port }) {
+			return ""
+		}
+	}
+	return port
+}
+
+// portRefused finds the port in kube-apiserver's message about a Service.
+var portRefused = regexp.MustCompile(`nodePort: Invalid value: (\d+): provided port is already allocated`)
 
 // ensureRunning starts the operator when it does not run.
 func (r *run) ensureRunning(ctx context.Context) error {
