@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/operator-workshop/scripts/examine/outcome"
+	"example.com/operator-workshop/scripts/examine/output"
 	"example.com/operator-workshop/scripts/examine/webpage"
 )
 
@@ -98,6 +99,8 @@ func ReadReport(file string) (*Report, error) {
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("%s has the schema %q, and %q is read: examine the operator again", file, r.Schema, Schema)
 	}
+	r.Operator, r.Kind = output.Line(r.Operator), output.Line(r.Kind)
+	r.replace(output.Lines) // the file may come from another project
 	return r, nil
 }
 

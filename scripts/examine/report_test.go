@@ -470,6 +470,15 @@ func TestATerminalObeysNoReport(t *testing.T) {
 		f.Evidence[0] != "\\x1b]0;title\\a\tb\n" {
 		t.Errorf("%+v", r.report)
 	}
+	file := filepath.Join(t.TempDir(), "examine.json")
+	foreign, err := json.Marshal(Report{Schema: Schema, Operator: "\x1b[2J", Findings: []outcome.Result{{What: "\x1b[2J"}}})
+	if err != nil || os.WriteFile(file, foreign, 0o600) != nil {
+		t.Fatal(err)
+	}
+	read, err := ReadReport(file)
+	if err != nil || read.Operator+read.Findings[0].What != `\x1b[2J\x1b[2J` {
+		t.Errorf("%+v, %v", read, err)
+	}
 }
 
 // TestAPageHasTextsAsTheyAre: no text of an operator becomes a link, HTML, emphasis or the end of a block.
