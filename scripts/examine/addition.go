@@ -133,8 +133,15 @@ func (t *trial) stays(a addition) (bool, error) {
 	return err == nil && a.isIn(u), err
 }
 
-// templateHash is the end of a ReplicaSet's name: another container gives it another hash.
+// templateHash is the end of a ReplicaSet's name: another pod template gives it another hash.
 var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
+
+// maskHashes makes texts equal that differ only in the name of a ReplicaSet.
+func maskHashes(s state.State) {
+	for path, value := range s {
+		s[path] = templateHash.ReplaceAllString(value, "-HASH")
+	}
+}
 
 // asUndisturbedWithAddition returns nil when the state is that of an undisturbed run, with the addition or without it.
 func (t *trial) asUndisturbedWithAddition() error {
@@ -144,10 +151,7 @@ func (t *trial) asUndisturbedWithAddition() error {
 	}
 	maps.DeleteFunc(got, func(path, _ string) bool { return strings.Contains(path, addedName) })
 	want := maps.Clone(t.state)
-	for _, s := range []state.State{got, want} {
-		for path, value := range s {
-			s[path] = templateHash.ReplaceAllString(value, "-HASH")
-		}
-	}
+	maskHashes(got)
+	maskHashes(want)
 	return goal{want, t.varying}.isReached(got)
 }

@@ -239,9 +239,10 @@ func (t *trial) noticed(without goal, warnings map[string]int32) (found bool, wh
 	return false, "the status is that of a run without the policy"
 }
 
-// statusIn is the part of a state that is the status of the sample.
+// statusIn is the part of a state that is the status of the sample. The name of another ReplicaSet in it reports nothing.
 func (t *trial) statusIn(all state.State) state.State {
 	status := maps.Clone(all)
 	maps.DeleteFunc(status, func(path, _ string) bool { return !strings.HasPrefix(path, t.own().String()+".status") })
+	maskHashes(status)
 	return status
 }

@@ -468,6 +468,22 @@ func TestAPortThatNoServiceHas(t *testing.T) {
 	}
 }
 
+func TestTheNameOfAReplicaSetIsNoReport(t *testing.T) {
+	gvr := schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "greetings"}
+	tr := &trial{run: &run{target: &target{servedKind: servedKind{gvr: gvr}, sample: &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "hello"}}}}}}
+	status := func(message string) state.State {
+		return tr.statusIn(state.State{tr.own().String() + ".status.message": message, tr.own().String() + ".spec.text": message})
+	}
+	before := goal{state: status(`ReplicaSet "hello-5d8f7c9b6d" is progressing`)}
+	if err := before.isReached(status(`ReplicaSet "hello-7b9c4d6f8c" is progressing`)); err != nil {
+		t.Error(err)
+	}
+	if err := before.isReached(status("a policy refuses it")); err == nil {
+		t.Error("another message is no report")
+	}
+}
+
 // TestNothingLagsBeforeTheDisturbance has a sample that does not get ready, on an API server that does not lag yet.
 func TestNothingLagsBeforeTheDisturbance(t *testing.T) {
 	notReady := past{"notReady", func(*trial) (string, error) { return "", errors.New("the sample is not ready") }, true}

@@ -149,7 +149,7 @@ func (t *trial) watchesFrozen() (Finding, error) {
 	freeze := t.Everywhere(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
 		Match: ledger.Match{Verbs: []string{wire.Watch}, Resources: kinds}})
 	if freeze.Fired() == 0 {
-		return skipped("it watches none of its children"), nil
+		return skipped("before there is a sample, it watches none of its children"), nil
 	}
 	if err := t.create(); err != nil {
 		return Finding{}, err
