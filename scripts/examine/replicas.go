@@ -202,6 +202,8 @@ func (t *trial) takeOver(both []*operator) (one, taken Finding, err error) {
 	switch {
 	case err != nil:
 		return one, taken, err
+	case len(ended(both)) > 0: // it started, and ended later
+		return t.notTwice(both, t.Start, nil), taken, nil
 	case strings.Contains(holder, host):
 		return skipped("both replicas run on this machine, and have the same identity in their lease, %q: in a cluster each "+
 			"pod has its own name", holder), taken, nil
