@@ -855,6 +855,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"faults"}, "", []string{"410 Gone: deployments.apps/hello was deleted meanwhile"}},
 		"a text that ends the process": {[]string{"FAULT=chokes"}, []string{"values"}, "values",
 			[]string{`spec.text becomes "日本-ünï"](#extreme-values): the operator did not stay alive: it ended with code 2`}},
+		"a text that ends the process later, when the sample has another text": {[]string{"FAULT=ponders"}, []string{"values"},
+			"values", []string{`spec.text becomes "日本-ünï"](#extreme-values): the operator did not stay alive: it ended with code 2`}},
 		"a removed status that stays removed": {[]string{"FAULT=generation"}, []string{"drift"}, "drift",
 			[]string{"a removed status comes back](#drift): the status stayed removed for"}},
 		"progress in memory": {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},

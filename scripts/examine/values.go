@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/examine/fixture"
 )
 
 // huge is the largest value of an integer.
@@ -139,7 +141,7 @@ func (t *trial) survives(v variation) (Finding, error) {
 		return Finding{}, err
 	}
 	if p := t.operator.Process(); !p.Running() {
-		return failed("the operator did not stay alive: it %v%s", p.Exit(), words(p)), nil
+		return notAlive(p), nil
 	}
 	how := "the API server accepted all its writes"
 	var refused refusedError
@@ -161,5 +163,35 @@ func (t *trial) survives(v variation) (Finding, error) {
 	if w.hot() {
 		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
 	}
-	return passed("%v; %s; as before %.1f s after the value was undone", w, how, time.Since(begin).Seconds()), nil
+	f := passed("%v; %s; as before %.1f s after the value was undone", w, how, time.Since(begin).Seconds())
+	if p := t.operator.Process(); !t.rests(p) {
+		if !p.Running() {
+			return notAlive(p), nil
+		}
+		t.operator.Kill() // it must not end in the next trial
+	}
+	return f, nil
+}
+
+// notAlive is the finding about a process that an extreme value has ended.
+func notAlive(p *fixture.Process) Finding {
+	return failed("the operator did not stay alive: it %v%s", p.Exit(), words(p))
+}
+
+// rests reports whether a process comes to rest within 30 s: it uses less than a tenth of a processor. One of several workers may
+// still be busy with a value that was undone, and use up the memory.
+func (t *trial) rests(p *fixture.Process) bool {
+	used, _ := fixture.CPU(p.PID())
+	looked := time.Now()
+	for until := t.clock.Now() + 30*time.Second; p.Running() && t.clock.Now() < until; {
+		if fixture.Pause(t.Ctx, time.Second) != nil {
+			return false
+		}
+		now, err := fixture.CPU(p.PID())
+		if err == nil && now-used < time.Since(looked)/10 {
+			return true
+		}
+		used, looked = now, time.Now()
+	}
+	return false
 }

@@ -110,6 +110,7 @@ const (
 	sulks           = "sulks"            // it does nothing more once a user has deleted a ConfigMap
 	chokes          = "chokes"           // it panics when the text is not ASCII
 	faints          = "faints"           // as chokes, in its webhook
+	ponders         = "ponders"          // as chokes, after some seconds of work beside the other reconciles
 	notes           = "notes"            // it reports an error only by an event with the whole message
 	overlooks       = "overlooks"        // it reports no error about a child
 	flips           = "flips"            // the status has a list whose order each process changes

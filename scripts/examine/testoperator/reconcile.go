@@ -140,6 +140,13 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 	if r.fault == chokes && utf8.RuneCountInString(text) < len(text) {
 		panic("the text is not ASCII")
 	}
+	if r.fault == ponders && utf8.RuneCountInString(text) < len(text) {
+		time.AfterFunc(0, func() {
+			for begin := time.Now(); time.Since(begin) < 10*time.Second; {
+			}
+			panic("the text is not ASCII")
+		})
+	}
 	if have, err := r.get(children[0], name); err == nil && r.fault == recreates && !r.begun[name] &&
 		greeting.Object["status"] == nil {
 		return r.client.Resource(children[0]).Namespace(name.Namespace).Delete(ctx, have.GetName(), metav1.DeleteOptions{})
