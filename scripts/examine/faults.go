@@ -152,12 +152,16 @@ func (w watched) hot() bool {
 	early, tries := w.tries()
 	for what, times := range tries {
 		starts, longest := burstsOf(times)
-		if (len(starts) > 4 || longest > 8) && len(times)*3 > early[what] {
+		if longest > endless || (len(starts) > 4 || longest > 8) && len(times)*3 > early[what] {
 			return true
 		}
 	}
 	return false
 }
+
+// endless is a length of bursts that no reconcile reaches when it tries again by itself. A loop without backoff does, also when
+// other programs leave it less of the processor than before.
+const endless = 50
 
 // tries returns, for each object, how many tries there were in the first half, and the times of those in the second.
 func (w watched) tries() (early map[string]int, late map[string][]time.Time) {

@@ -285,6 +285,7 @@ func TestBackoffIsNotAHotLoop(t *testing.T) {
 		return w
 	}
 	var backoff, atOnce, often []time.Duration
+	slower := append(slices.Repeat([]time.Duration{2 * time.Millisecond}, 1000), slices.Repeat([]time.Duration{5 * time.Millisecond}, 100)...)
 	for d := 5 * time.Millisecond; d < 3*time.Second; d *= 2 {
 		backoff = append(backoff, d, 10*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond) // tries of one reconcile
 	}
@@ -302,11 +303,12 @@ func TestBackoffIsNotAHotLoop(t *testing.T) {
 		w    watched
 		want bool
 	}{
-		"backoff":                        {tries(backoff...), false},
-		"backoff of several keys":        {tries(severalKeys(6)...), false},
-		"at once":                        {tries(atOnce...), true},
-		"at once, with a limited client": {tries(limited...), true},
-		"often":                          {tries(often...), true},
+		"backoff":                              {tries(backoff...), false},
+		"backoff of several keys":              {tries(severalKeys(6)...), false},
+		"at once":                              {tries(atOnce...), true},
+		"at once, with a limited client":       {tries(limited...), true},
+		"at once, on a machine that gets busy": {tries(slower...), true},
+		"often":                                {tries(often...), true},
 	} {
 		if got := test.w.hot(); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
