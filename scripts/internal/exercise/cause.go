@@ -212,7 +212,8 @@ func (e Exercise) compare(w Wrong, all []difference.Difference, solution map[str
 		}
 		of := difference.Of(files, solution, nil)
 		meets := func(d difference.Difference) bool { return slices.ContainsFunc(of, d.Meets) }
-		if len(of) == len(all) && !slices.ContainsFunc(all, func(d difference.Difference) bool { return !meets(d) }) {
+		isOther := func(d difference.Difference) bool { return !meets(d) }
+		if len(of) == len(all) && len(ownOf(of)) == len(ownOf(all)) && !slices.ContainsFunc(all, isOther) {
 			return true, false
 		}
 		if len(of) == 0 || slices.ContainsFunc(all, meets) {

@@ -64,7 +64,7 @@ func TestAWriteThatChangesAFieldLacksNoComparison(t *testing.T) {
 	const same = "\n  09:57:45.217 update mywebs.operator.k8s-summit.org/status plain 200 20ms same"
 	const moved = "\n  09:57:45.239 update mywebs.operator.k8s-summit.org/status none 200 156ms moved"
 	for failure, want := range map[string]string{
-		"expected no write; but the operator sent 2 writes:" + same + same + "\nAfter that": "a write without a comparison",
+		"expected no write; but the operator sent 2 writes:" + same + same + "\nAfter that": "a write that changes nothing",
 		"expected no write; but the operator sent 2 writes, and changed status.conditions[Available].message:" + moved + same +
 			"\nAfter that": "a write that differs each time",
 		"expected no write of configmaps; but the operator sent 2 writes:" + same + moved + "\nAfter that": "",
@@ -144,7 +144,7 @@ func TestTheReadersProgramRefutesAGuess(t *testing.T) {
 	testkit.Must(t, err)
 	const failure = "expected no write; but the operator sent 1 write:\n  09:57:45.217 update mywebs/status web 200 20ms same\nAfter that"
 	for old, want := range map[string]struct{ text, wrong, differs string }{
-		"\tif equality.Semantic.DeepEqual(old, web.Status) {\n\t\treturn nil\n\t}\n": {"", "a write without a comparison", ""},
+		"\tif equality.Semantic.DeepEqual(old, web.Status) {\n\t\treturn nil\n\t}\n": {"", "a write that changes nothing", ""},
 		"\told := web.Status\n": {"\told := web.Status\n\tweb.Status.ReadyReplicas = -1\n", "", "web.Status.ReadyReplicas = -1"},
 	} {
 		mine, err := Wrong{Replace: []Replace{{Old: old, New: want.text}}}.apply(e, solution)
