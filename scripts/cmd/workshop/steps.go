@@ -102,7 +102,7 @@ type progress struct {
 	done    int
 }
 
-// A running step has not ended. What it prints is kept until then.
+// A running step has not ended. Its output is kept until then.
 type running struct {
 	name string
 	out  *output.Buffer
