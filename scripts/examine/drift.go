@@ -308,10 +308,11 @@ func (r *run) changeAll(c child, fields []path) (all changes) {
 // changes, and waits for the operator's period. When each of them stays changed again, all fields count as
 // not restored. Otherwise it changes the others until the time is over, and at least two fields.
 func (r *run) changeAgain(c child, kept []keptField) (alone changes, err error) {
-	least, most := 2, 4
+	const least = 2
+	most := 4
 	switch {
 	case r.target.Fast:
-		least, most = 1, 1
+		most = 1
 	case r.period > r.patience(): // each waits for a resync
 		most = 2
 	}
