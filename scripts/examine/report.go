@@ -100,7 +100,14 @@ func ReadReport(file string) (*Report, error) {
 		return nil, fmt.Errorf("%s has the schema %q, and %q is read: examine the operator again", file, r.Schema, Schema)
 	}
 	r.Operator, r.Kind = output.Line(r.Operator), output.Line(r.Kind)
+	var ids []string
+	for _, f := range r.Findings {
+		ids = append(ids, output.Line(f.ID))
+	}
 	r.replace(output.Lines) // the file may come from another project
+	for n := range ids {
+		r.Findings[n].ID = ids[n]
+	}
 	return r, nil
 }
 

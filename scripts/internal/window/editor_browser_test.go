@@ -188,15 +188,13 @@ func TestAFileThatIsGoneOrHalfSavedLosesNothing(t *testing.T) {
 	}
 }
 
-// markedLine returns the number of the line beside which the gutter has a mark.
-func markedLine(t *testing.T, ctx context.Context, kind string) (line int) {
-	t.Helper()
-	do(t, ctx, chromedp.Poll(fmt.Sprintf(`(() => {
+// marked waits until the gutter has a mark beside a line: the editor measures its lines later than it draws them.
+func marked(kind string, line int) chromedp.Action {
+	return chromedp.Poll(fmt.Sprintf(`(() => {
 		const mark = document.querySelector(".editor .cm-lint-marker-%s")?.closest(".cm-gutterElement").getBoundingClientRect();
-		return mark && 1 + [...document.querySelectorAll(".editor .cm-line")].findIndex(
+		return mark && %d === 1 + [...document.querySelectorAll(".editor .cm-line")].findIndex(
 			line => line.getBoundingClientRect().bottom > mark.top + mark.height / 2);
-	})()`, kind), &line))
-	return line
+	})()`, kind, line), nil)
 }
 
 func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
@@ -212,22 +210,16 @@ func TestAnErrorOfTheCompilerStandsAtItsLine(t *testing.T) {
 	}
 	judged(exercise.Judgement{Compile: errors.New("it does not compile:\nwork/04-x/main.go:4:2: undefined: undefined")})
 	ctx := f.editor(t)
-	if line := markedLine(t, ctx, "error"); line != 4 {
-		t.Errorf("the error is at line %d", line)
-	}
+	do(t, ctx, marked("error", 4))
 	do(t, ctx, chromedp.Focus(codeText), ctrl(kb.Home), enter(input.ModifierNone))
-	if line := markedLine(t, ctx, "error"); line != 5 {
-		t.Errorf("the error does not move with its line: %d", line)
-	}
+	do(t, ctx, marked("error", 5))
 	do(t, ctx, chromedp.KeyEvent(kb.F8))
 	says(t, ctx, ".cm-tooltip", "undefined: undefined")
 	do(t, ctx, ctrl("z"), ctrl("s"))
 	says(t, ctx, codeStatus, "Saved.")
 	judged(exercise.Judgement{Own: []exercise.Result{{ID: "a", Verdict: "failed", What: "no owner"}}})
 	do(t, ctx, chromedp.Click("#tab-exercises"))
-	if line := markedLine(t, ctx, "warning"); line != 5 {
-		t.Errorf("the place of the hint is at line %d", line)
-	}
+	do(t, ctx, marked("warning", 5))
 	do(t, ctx, chromedp.WaitVisible(`//button[text()="Line 5 of main.go"]`), typeCode("// fixed"), ctrl("s"),
 		chromedp.WaitNotPresent(".editor .cm-lint-marker"), chromedp.WaitNotPresent(`//button[text()="Line 5 of main.go"]`))
 }
@@ -331,9 +323,7 @@ func TestAReaderChoosesTheFile(t *testing.T) {
 	testkit.Must(t, f.Course.Judged(exercise.Capstone, s, f.Course.Digest(exercise.Capstone), exercise.Judgement{
 		Compile: errors.New("it does not compile:\nwork/capstone/types.go:2:1: undefined: mine")}))
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(`.cm-content[aria-label="work/capstone/types.go"]`))
-	if line := markedLine(t, ctx, "error"); line != 2 {
-		t.Errorf("the error is at line %d", line)
-	}
+	do(t, ctx, marked("error", 2))
 	choose("main.go") // and it stays
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(`.cm-content[aria-label="work/capstone/main.go"]`),
 		chromedp.WaitNotPresent(".editor .cm-lint-marker"))

@@ -106,7 +106,9 @@ func TestAClosedNarrowTabGivesTheWidthBack(t *testing.T) {
 	}
 	was := columns()
 	narrow := f.tab(t, wide)
-	do(t, narrow, chromedp.EmulateViewport(700, 600))
+	const width = `document.querySelector("#panel-page .xterm-screen").clientWidth`
+	do(t, narrow, chromedp.Evaluate("window.was = "+width, nil), chromedp.EmulateViewport(700, 600),
+		chromedp.Poll(width+" !== window.was", nil))
 	do(t, wide, cdppage.BringToFront()) // a hidden tab draws nothing
 	eventually(t, func() bool { return columns() != was })
 	do(t, narrow, cdppage.Close())
