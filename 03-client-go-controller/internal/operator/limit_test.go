@@ -30,6 +30,6 @@ func TestThereIsNoHiddenLimit(t *testing.T) {
 			}
 		}
 		return reported
-	}, "1m").Should(gomega.Equal(many), "MyWebs that have their children and a first status")
+	}, "75s").Should(gomega.Equal(many), "MyWebs that have their children and a first status")
 	t.Logf("children and a first status of %d MyWebs: %.1f s", many, time.Since(begin).Seconds())
 }

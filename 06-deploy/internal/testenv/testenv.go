@@ -83,7 +83,7 @@ func NewEnvironment(crds ...string) (*Environment, error) {
 		ErrorIfCRDPathMissing: true,
 		// Never the cluster of KUBECONFIG, whatever USE_EXISTING_CLUSTER says.
 		UseExistingCluster:       new(false),
-		ControlPlaneStartTimeout: time.Minute, // of a busy machine: after the usual 20 s all would begin again
+		ControlPlaneStartTimeout: 5 * time.Minute, // of a busy machine: after the usual 20 s all would begin again
 	}}
 	// Without a given address kube-apiserver looks for the default route, and ends on a machine that has no
 	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.

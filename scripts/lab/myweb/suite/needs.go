@@ -96,7 +96,7 @@ func (t *T) survey() {
 		o.surveyed, o.owns = true, t.ownsChildren(web)
 		o.found.namespace, o.found.end = t.Namespace, t.Fixture.Ledger.Newest()
 		o.found.did, o.found.reaction = t.act.text, t.reactionTo(t.act)
-		o.finding = "the program does not write status"
+		o.finding = "the program has not written status"
 		if attempts > 0 {
 			o.finding = fmt.Sprintf("the MyWeb is served, and the status that the program writes does not say so: "+
 				"generation=%d %v", web.Generation, web.Status)
