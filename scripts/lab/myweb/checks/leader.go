@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"example.com/operator-workshop/scripts/examine/ledger"
 	"example.com/operator-workshop/scripts/examine/proxy"
@@ -110,16 +111,25 @@ func oneWrites(t *suite.T) {
 func leaderStops(t *suite.T) {
 	leader, other := twoReplicas(t)
 	mark := t.Mark()
+	answered, answer := context.WithCancel(t.Ctx)
+	defer answer()
 	slow := t.Everywhere(proxy.Rule{
 		Times: 1, Match: ledger.Match{Users: []string{leader.User.Name}, Namespace: t.Namespace, Verbs: wire.Writes},
 		Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-			time.Sleep(slowWrite) // also when the leader gives up: the server may still execute a cancelled request
+			<-answered.Done() // also when the leader gives up: the server may still execute a cancelled request
 			return proxy.Action{}
 		})})
 	t.SetPage("web-1", "<h1>The last of the old leader</h1>")
 	t.AwaitFault(slow, 1, givenBack)
+	holder := lease(t).Spec.HolderIdentity
 	t.Act("the replica that leads got SIGTERM")
 	t.Must(leader.Process().Signal(syscall.SIGTERM), "stop the leader")
+	t.Pause(slowWrite)
+	holds := ptr.Equal(lease(t).Spec.HolderIdentity, holder)
+	answer()
+	if !holds {
+		t.Errorf("expected one writer at a time; but the leader gave its lease back before its last write was answered")
+	}
 	takesOver(t, leader, other, mark, givenBack)
 }
 
