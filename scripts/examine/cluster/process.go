@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/examine/lock"
+	"example.com/operator-workshop/scripts/examine/output"
 	"example.com/operator-workshop/scripts/examine/process"
 )
 
@@ -144,7 +145,7 @@ func (c *Cluster) stopOutdated() error {
 	return nil
 }
 
-// lastWords returns the end of a component's log: its last messages, without the traces of a panic.
+// lastWords returns the end of a component's log, printable: its last messages, without the traces of a panic.
 func (c *Cluster) lastWords(name string) string {
 	data, err := os.ReadFile(c.logFile(name))
 	if err != nil {
@@ -154,7 +155,7 @@ func (c *Cluster) lastWords(name string) string {
 		return line == "" || line[0] == '\t' || strings.HasPrefix(line, "goroutine ") ||
 			strings.HasSuffix(line, ")") && !strings.HasPrefix(line, "panic:")
 	})
-	return strings.Join(lines[max(0, len(lines)-3):], "\n")
+	return output.Lines(strings.Join(lines[max(0, len(lines)-3):], "\n"))
 }
 
 // poll calls try at the given interval until try returns nil. When ctx ends, poll returns try's last error.

@@ -284,6 +284,12 @@ func TestDamagedData(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), c.logFile("etcd")) || !strings.Contains(err.Error(), c.Fixes.Damaged) {
 		t.Errorf("etcd cannot read the data of a cluster that was in use, `up` says: %v", err)
 	}
+	if err := os.WriteFile(c.logFile("etcd"), []byte("\x1b[2Jcame\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ended(); err == nil || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "came") {
+		t.Errorf("the last line of a log: %q", err)
+	}
 	if _, err := os.Stat(filepath.Join(c.dir(), "etcd", "member", "snap", "db")); err != nil {
 		t.Errorf("the data were touched: %v", err)
 	}

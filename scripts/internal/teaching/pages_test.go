@@ -114,7 +114,7 @@ func TestPagesKeepTheirFacts(t *testing.T) {
 			"operator-sdk cleanup ", "`--delete-all=false`"},
 		sdk + "ways": {"| etcd |", "[Prometheus Operator]", "[cert-manager]", "[CloudNativePG]",
 			"Cloud Native Computing Foundation (CNCF)"},
-		"06-deploy/operate": {"| `became leader` |", "| `Starting EventSource` |", "| `Starting workers` |"},
+		"06-deploy/operate": {"`name` is `health probe`", "| `became leader` |", "| `Starting EventSource` |", "| `Starting workers` |"},
 	} {
 		text := testkit.Read(t, filepath.Join(root, folder, "README.md"))
 		for _, fact := range facts {
