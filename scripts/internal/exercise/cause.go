@@ -202,6 +202,9 @@ func (e Exercise) shownBy(failure string, all []difference.Difference, mine, sol
 func (e Exercise) compare(w Wrong, all []difference.Difference, solution map[string][]byte) (same, refuted bool) {
 	isOwn := slices.ContainsFunc(e.Wrong, func(a Wrong) bool { return a.Name == w.Name && a.Mistake == "" })
 	refuted = len(all) > 0 && (isOwn || w.Guess)
+	if slices.ContainsFunc(all, func(d difference.Difference) bool { return d.Kind != "" && d.Kind == w.Kind }) {
+		refuted = false
+	}
 	for _, a := range e.Wrong {
 		if a.Mistake != w.Name && (a.Name != w.Name || a.Mistake != "") {
 			continue
