@@ -130,7 +130,7 @@ func leaderStops(t *suite.T) {
 	if !holds {
 		t.Errorf("expected one writer at a time; but the leader gave its lease back before its last write was answered")
 	}
-	takesOver(t, leader, other, mark, givenBack)
+	takesOver(t, leader, other, mark, givenBack-slowWrite)
 }
 
 // leaderStopped pauses the leader for longer than its lease. When the leader goes on, there is work that the new leader
