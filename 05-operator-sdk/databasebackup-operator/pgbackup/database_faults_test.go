@@ -282,18 +282,19 @@ func TestFault7RowsOfTablesOfExtensions(t *testing.T) {
 	settings := target(t)
 	out, err := exec.Command("pg_config", "--sharedir").Output()
 	dir := filepath.Join(strings.TrimSpace(string(out)), "extension")
-	control := filepath.Join(dir, "pgbackuptest.control")
+	name := fmt.Sprint("pgbackuptest", os.Getpid()) // other tests of this machine have the same folder
+	control := filepath.Join(dir, name+".control")
 	if err != nil || os.WriteFile(control, []byte("default_version = '1.0'\nschema = 'public'\n"), 0o644) != nil {
 		t.Skip("the folder of extensions cannot be written")
 	}
-	script := filepath.Join(dir, "pgbackuptest--1.0.sql")
+	script := filepath.Join(dir, name+"--1.0.sql")
 	t.Cleanup(func() { _ = os.Remove(control); _ = os.Remove(script) })
 	if err := os.WriteFile(script, []byte(`CREATE TABLE ext_log (id int);
 		CREATE TABLE ext_conf (k text PRIMARY KEY); INSERT INTO ext_conf VALUES ('of the script');
 		SELECT pg_catalog.pg_extension_config_dump('ext_conf', '');`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	database(t, "extended", "CREATE EXTENSION pgbackuptest; INSERT INTO ext_log SELECT generate_series(1, 500);"+
+	database(t, "extended", "CREATE EXTENSION "+name+"; INSERT INTO ext_log SELECT generate_series(1, 500);"+
 		"DELETE FROM ext_conf; INSERT INTO ext_conf VALUES ('of a user');")
 	settings = with(settings, "BACKUP_DATABASE", "extended")
 	restored(t, settings)
