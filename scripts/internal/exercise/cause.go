@@ -311,6 +311,27 @@ func (e Exercise) sayDifferences(all []difference.Difference) string {
 	return strings.Join(lines, "\n")
 }
 
+// fact returns what a name means in the differences that a hint shows: best a name that only one of the two programs has
+// there, otherwise a name of the same statement in both.
+func (e Exercise) fact(all []difference.Difference) string {
+	all = shown(all)
+	for _, isMeant := range []func(*regexp.Regexp, difference.Difference) bool{
+		func(name *regexp.Regexp, d difference.Difference) bool {
+			return name.MatchString(d.Mine) != name.MatchString(d.Other)
+		},
+		func(name *regexp.Regexp, d difference.Difference) bool { return name.MatchString(d.Statement) },
+	} {
+		for _, d := range all {
+			for _, f := range facts {
+				if isMeant(regexp.MustCompile(`\b(?:`+f.Name+`)\b`), d) {
+					return e.said.Say(reflowed(f.Says))
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // code returns a statement as indented lines that fit a terminal.
 func code(text string) string {
 	const indent, most = "    ", outcome.Columns - 4

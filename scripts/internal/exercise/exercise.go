@@ -168,6 +168,22 @@ var mistakes = func() (all []Wrong) {
 	return all
 }()
 
+//go:embed facts.yaml
+var factsFile []byte
+
+// A fact is what a name means that a statement has. Name is a pattern.
+type fact struct {
+	Name string `json:"name"`
+	Says string `json:"says"`
+}
+
+var facts = func() (all []fact) {
+	if err := yaml.UnmarshalStrict(factsFile, &all); err != nil {
+		panic(fmt.Errorf("read facts.yaml: %w", err))
+	}
+	return all
+}()
+
 // Replace changes a text that occurs exactly once in a file.
 type Replace struct {
 	File string `json:"file,omitempty"`

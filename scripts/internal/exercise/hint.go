@@ -16,7 +16,7 @@ func (c Course) Hint(e Exercise, s State) (text string, last bool) {
 	hints := []string{e.Sayf("A nudge: %s", reflowed(h.Nudge)), e.Sayf("Why: %s", reflowed(h.Explanation)), line + "\n" + h.Line}
 	differs := e.sayDifferences(s.Differs)
 	if differs != "" {
-		hints[0] = differs
+		hints[0] = strings.TrimSpace(differs + "\n" + e.fact(s.Differs))
 	}
 	if w, ok := e.named(s.Wrong, s.Failure); ok {
 		known := e.Sayf("This looks like a known wrong answer (%s).", e.said.Say(w.Name))

@@ -56,6 +56,9 @@ func Sentences(root string) (sentences []translation.Sentence, err error) {
 	for _, w := range mistakes {
 		add("scripts/internal/exercise/mistakes.yaml", w.Name, reflowed(w.Hint))
 	}
+	for _, f := range facts {
+		add("scripts/internal/exercise/facts.yaml", reflowed(f.Says))
+	}
 	var verdicts []string
 	if err := yaml.UnmarshalStrict(sentencesFile, &verdicts); err != nil {
 		return nil, err

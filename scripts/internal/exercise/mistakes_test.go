@@ -178,3 +178,12 @@ func TestAProgramThatIsNotFinishedHasANudge(t *testing.T) {
 		t.Errorf("%+v", cause)
 	}
 }
+
+func TestADifferenceIsExplained(t *testing.T) {
+	for want, d := range map[string]difference.Difference{"writes the status alone": {Other: "r.Status().Update(ctx, web)"},
+		"0 does not wait": {Mine: "time.Duration(0)", Other: "8 * time.Second", Statement: "o.GracefulShutdownTimeout = new(time.Duration(0))"}} {
+		if got := (Exercise{}).fact([]difference.Difference{d}); !strings.Contains(got, want) {
+			t.Errorf("%+v: %q", d, got)
+		}
+	}
+}
