@@ -3,6 +3,7 @@ package exercise
 import (
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,20 +64,19 @@ func failureLines(v Result) (lines []CardLine) {
 		happened += "\n" + text
 	}
 	lines = append(lines, CardLine{translation.Mark("Expected"), expected}, CardLine{translation.Mark("Happened"), happened})
-	if word := effect.FindStringSubmatch(happened); word != nil {
-		lines = append(lines, CardLine{translation.Mark("Words"), effects[word[1]]})
+	for _, word := range slices.Sorted(maps.Keys(effects)) {
+		if regexp.MustCompile(`\b20[01] ` + word + `\b`).MatchString(happened) {
+			lines = append(lines, CardLine{translation.Mark("Words"), effects[word]})
+		}
 	}
 	return lines
 }
 
-// effect is the word for the effect of a request behind its code, and effects explains these words.
-var (
-	effect  = regexp.MustCompile(`\b20[01] (same|moved)\b`)
-	effects = map[string]string{
-		"same":  translation.Mark("same: the API server stored no change"),
-		"moved": translation.Mark("moved: the API server stored a change"),
-	}
-)
+// effects explains the word for the effect of a request, which is behind its code.
+var effects = map[string]string{
+	"same":  translation.Mark("same: the API server stored no change"),
+	"moved": translation.Mark("moved: the API server stored a change"),
+}
 
 // ofBefore says why a card is not about the exercise's own check.
 var ofBefore = CardLine{translation.Mark("Earlier"),

@@ -83,8 +83,8 @@ func twoReplicas(t *suite.T) (leader, other *suite.Operator) {
 		leader, other = other, leader
 	}
 	if writes := writesOf(t, other, mark); len(writes) > 0 {
-		t.Errorf("expected that one replica writes; but both do; %s:%s\nand %s:%s", leader.User.Name,
-			suite.Lines(writesOf(t, leader, mark)), other.User.Name, suite.Lines(writes))
+		t.Errorf("expected that one replica writes; but both write:%s\nthe other one:%s",
+			suite.Lines(writesOf(t, leader, mark)), suite.Lines(writes))
 	}
 	return leader, other
 }
