@@ -199,12 +199,11 @@ func (e Exercise) shownBy(failure string, all []difference.Difference, mine, sol
 
 // compare compares a reader's differences from the solution with those of a known wrong answer: they are the same, or they
 // refute it, as they are about other statements. Only a guess can be refuted: the failure has the words of every other mistake.
+// A difference of the kind that shows the mistake does not refute it.
 func (e Exercise) compare(w Wrong, all []difference.Difference, solution map[string][]byte) (same, refuted bool) {
 	isOwn := slices.ContainsFunc(e.Wrong, func(a Wrong) bool { return a.Name == w.Name && a.Mistake == "" })
-	refuted = len(all) > 0 && (isOwn || w.Guess)
-	if slices.ContainsFunc(all, func(d difference.Difference) bool { return d.Kind != "" && d.Kind == w.Kind }) {
-		refuted = false
-	}
+	isShown := w.Kind != "" && slices.ContainsFunc(all, func(d difference.Difference) bool { return d.Kind == w.Kind })
+	refuted = len(all) > 0 && (isOwn || w.Guess) && !isShown
 	for _, a := range e.Wrong {
 		if a.Mistake != w.Name && (a.Name != w.Name || a.Mistake != "") {
 			continue
